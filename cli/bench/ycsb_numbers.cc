@@ -73,12 +73,12 @@ std::uint64_t ScrambledZipfian::next(Random& random) {
 }
 
 std::uint64_t InsertSequence::take() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return next_++;
 }
 
 void InsertSequence::written(std::uint64_t number) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   ahead_.insert(number);
   while (!ahead_.empty() && *ahead_.begin() == limit_) {
     ahead_.erase(ahead_.begin());
@@ -87,7 +87,7 @@ void InsertSequence::written(std::uint64_t number) {
 }
 
 std::uint64_t InsertSequence::limit() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return limit_;
 }
 

@@ -4,9 +4,9 @@
 #pragma once
 
 #include <cstdint>
-#include <mutex>
 #include <set>
 
+#include "edgecase/mutex.h"
 #include "edgecase/random.h"
 
 namespace edgecase::cli::bench {
@@ -58,10 +58,10 @@ class InsertSequence {
   std::uint64_t limit() const;
 
  private:
-  mutable std::mutex mutex_;
-  std::uint64_t next_;
-  std::uint64_t limit_;
-  std::set<std::uint64_t> ahead_;  // written, but not all before them
+  mutable Mutex mutex_;
+  std::uint64_t next_ EC_GUARDED_BY(mutex_);
+  std::uint64_t limit_ EC_GUARDED_BY(mutex_);
+  std::set<std::uint64_t> ahead_ EC_GUARDED_BY(mutex_);  // written, but not all before them
 };
 
 // The newest is drawn most often.

@@ -189,12 +189,12 @@ void TlsDoor::forward(net::Channel& inside, net::Channel& daemon) {
 }
 
 void TlsDoor::note(DoorFailure failure) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   failure_ = std::move(failure);
 }
 
 DoorFailure TlsDoor::take_failure() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return std::exchange(failure_, {});
 }
 

@@ -8,10 +8,10 @@
 
 #include <atomic>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <thread>
 
+#include "edgecase/mutex.h"
 #include "edgecase/result.h"
 #include "net/channel.h"
 #include "net/socket.h"
@@ -40,7 +40,7 @@ class TlsDoor {
   // Where to connect instead: the abstract name of a Unix socket, which begins with a zero byte.
   const std::string& name() const { return name_; }
   // Why the last connection failed; asked for once.
-  DoorFailure take_failure();
+  DoorFailure take_failure() EC_EXCLUDES(mutex_);
 
  private:
   TlsDoor(std::shared_ptr<const tls::TlsClient> client, std::string host, std::string port);
@@ -48,7 +48,7 @@ class TlsDoor {
   void run();
   net::Socket connect_daemon() const;
   void forward(net::Channel& inside, net::Channel& daemon);
-  void note(DoorFailure failure);
+  void note(DoorFailure failure) EC_EXCLUDES(mutex_);
 
   const std::shared_ptr<const tls::TlsClient> client_;
   const std::string host_;
@@ -57,8 +57,8 @@ class TlsDoor {
   net::Socket listener_;
   net::Socket wake_;
   std::atomic<bool> stopping_{false};
-  std::mutex mutex_;
-  DoorFailure failure_;  // under the mutex
+  Mutex mutex_;
+  DoorFailure failure_ EC_GUARDED_BY(mutex_);
   std::thread thread_;
 };
 

@@ -25,11 +25,11 @@ std::uint64_t RecordNames::of(std::string_view kind, std::string_view namespace_
   std::string text(kind);
   text.append(1, '\0').append(namespace_name).append(1, '\0').append(name);
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (const auto known = known_.find(text); known != known_.end()) return known->second;
   }
   const std::uint64_t made = first_64_bits(pseudonyms_.of_text(kind, namespace_name, name));
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (known_.size() >= kRememberedMax) known_.clear();
   known_.emplace(std::move(text), made);
   return made;

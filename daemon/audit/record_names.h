@@ -4,13 +4,13 @@
 #pragma once
 
 #include <cstdint>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 
 #include "audit/record.h"
 #include "auth/pseudonyms.h"
+#include "edgecase/mutex.h"
 #include "wire/selector.h"
 
 namespace edgecase::audit {
@@ -26,8 +26,8 @@ class RecordNames {
   std::string of_text(std::string_view kind, std::string_view text) const;
 
   // Nothing of names that were asked for stays in memory.
-  void forget() const {
-    const std::lock_guard lock(mutex_);
+  void forget() const EC_EXCLUDES(mutex_) {
+    const MutexLock lock(mutex_);
     known_.clear();
   }
 
@@ -43,8 +43,8 @@ class RecordNames {
                    std::string_view glob) const;
 
   const auth::Pseudonyms pseudonyms_;
-  mutable std::mutex mutex_;
-  mutable std::unordered_map<std::string, std::uint64_t> known_;
+  mutable Mutex mutex_;
+  mutable std::unordered_map<std::string, std::uint64_t> known_ EC_GUARDED_BY(mutex_);
 };
 
 std::string pseudonym_text(std::uint64_t pseudonym);  // 16 hex digits

@@ -46,7 +46,7 @@ Status Authenticator::fail(const Principal& connection, Status why) {
 
 bool Authenticator::take_attempt(const std::string& address) {
   const std::int64_t now_ns = clock_.boot_ns();
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (const auto known = by_address_.find(address); known != by_address_.end()) {
     buckets_.splice(buckets_.begin(), buckets_, known->second);
   } else {

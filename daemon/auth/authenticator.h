@@ -14,12 +14,12 @@
 #include <atomic>
 #include <cstdint>
 #include <list>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 
 #include "auth/token_store.h"
+#include "edgecase/mutex.h"
 
 namespace edgecase::auth {
 
@@ -55,16 +55,17 @@ class Authenticator {
   };
 
   Status fail(const Principal& connection, Status why);
-  bool take_attempt(const std::string& address);
+  bool take_attempt(const std::string& address) EC_EXCLUDES(mutex_);
 
   TokenStore& tokens_;
   Clock& clock_;
   const InsecureAccess insecure_;
   std::atomic<std::uint64_t> failures_{0};
   std::atomic<std::uint64_t> throttled_{0};
-  std::mutex mutex_;
-  std::list<Bucket> buckets_;  // the one that failed last comes first
-  std::unordered_map<std::string_view, std::list<Bucket>::iterator> by_address_;
+  Mutex mutex_;
+  std::list<Bucket> buckets_ EC_GUARDED_BY(mutex_);  // the one that failed last comes first
+  std::unordered_map<std::string_view, std::list<Bucket>::iterator> by_address_
+      EC_GUARDED_BY(mutex_);
 };
 
 }  // namespace edgecase::auth

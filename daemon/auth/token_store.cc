@@ -111,9 +111,10 @@ Status TokenStore::load() {
     EC_ASSIGN_OR_RETURN(
         records_, engine_.create_namespace(kTokensNamespace, {.placement = Placement::Metadata}));
   }
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   ReadOptions options;
-  options.on_damage = [this](const DamagedKeys&) { damaged_ = true; };
+  bool is_damaged = false;
+  options.on_damage = [&is_damaged](const DamagedKeys&) { is_damaged = true; };
   EC_ASSIGN_OR_RETURN(const auto iterator, engine_.scan(records_, {}, options));
   for (; iterator->valid(); iterator->next()) {
     const ByteView key = iterator->key();
@@ -126,6 +127,7 @@ Status TokenStore::load() {
       token->second.last_used_ns = token->second.used_written_ns = number_of(iterator->value());
     }
   }
+  damaged_ = is_damaged;
   return iterator->status();
 }
 
@@ -187,7 +189,7 @@ Result<TokenStore::Created> TokenStore::create(const Scopes& scopes,
   }
   const std::int64_t now = now_ns();
   if (ends_ns && *ends_ns <= now) return invalid_argument("the token would have expired already");
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   EC_ASSIGN_OR_RETURN(const std::string forgotten, make_room());
   Created created;
   do {
@@ -216,7 +218,7 @@ Result<TokenStore::Created> TokenStore::create(const Scopes& scopes,
 }
 
 Status TokenStore::revoke(std::string_view id, std::optional<std::int64_t> ends_ns) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = tokens_.find(id);
   if (found == tokens_.end()) return not_found("there is no token " + std::string(id));
   Token& token = found->second;
@@ -238,7 +240,7 @@ Status TokenStore::revoke(std::string_view id, std::optional<std::int64_t> ends_
 
 std::vector<TokenInfo> TokenStore::list() const {
   std::vector<TokenInfo> infos;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (const auto& [id, token] : tokens_) {
     TokenInfo& info = infos.emplace_back();
     info.id = id;
@@ -256,7 +258,7 @@ std::vector<TokenInfo> TokenStore::list() const {
 }
 
 bool TokenStore::any() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return damaged_ || !tokens_.empty();
 }
 
@@ -265,7 +267,7 @@ Result<std::shared_ptr<const Grant>> TokenStore::check(std::string_view text) {
   if (!looks_like_token(text)) return unknown;
   const Digest hash = sha256(text);
   const std::int64_t now = now_ns();
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = tokens_.find(text.substr(kTokenPrefix.size(), kIdDigits));
   if (found == tokens_.end()) return unknown;
   Token& token = found->second;

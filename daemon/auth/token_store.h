@@ -14,7 +14,6 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
@@ -25,6 +24,7 @@
 #include "auth/sha256.h"
 #include "edgecase/clock.h"
 #include "edgecase/engine.h"
+#include "edgecase/mutex.h"
 #include "edgecase/random.h"
 
 namespace edgecase::auth {
@@ -61,17 +61,18 @@ class TokenStore {
   };
   // Durable on return. Errors: InvalidArgument (no scope at all, an end that has passed), Busy
   // (kTokensMax that have not ended), the engine's.
-  Result<Created> create(const Scopes& scopes, std::optional<std::int64_t> ends_ns);
+  Result<Created> create(const Scopes& scopes, std::optional<std::int64_t> ends_ns)
+      EC_EXCLUDES(mutex_);
   // Ends it at `ends_ns`, or at once; durable. NotFound; InvalidArgument: it ends before.
-  Status revoke(std::string_view id, std::optional<std::int64_t> ends_ns);
+  Status revoke(std::string_view id, std::optional<std::int64_t> ends_ns) EC_EXCLUDES(mutex_);
   // By time of creation.
-  std::vector<TokenInfo> list() const;
+  std::vector<TokenInfo> list() const EC_EXCLUDES(mutex_);
   // Whether any was ever made: ended ones count.
   // Also where some may be lost: nobody comes in without one because of that.
-  bool any() const;
+  bool any() const EC_EXCLUDES(mutex_);
 
   // The good token that `text` is. NotAllowed says in words why it is none.
-  Result<std::shared_ptr<const Grant>> check(std::string_view text);
+  Result<std::shared_ptr<const Grant>> check(std::string_view text) EC_EXCLUDES(mutex_);
   // Whether a token that was good before has ended.
   bool has_ended(const Grant& grant) const { return grant.ends_ns.load() <= now_ns(); }
 
@@ -87,20 +88,20 @@ class TokenStore {
   using Tokens = std::map<std::string, Token, std::less<>>;
 
   TokenStore(Engine& engine, Clock& clock, Random& random);
-  Status load();
-  Status load_token(std::string_view id, ByteView value);
-  Status load_fields(std::string_view id, const nlohmann::json& json);
-  Result<std::string> make_room();
+  Status load() EC_EXCLUDES(mutex_);
+  Status load_token(std::string_view id, ByteView value) EC_REQUIRES(mutex_);
+  Status load_fields(std::string_view id, const nlohmann::json& json) EC_REQUIRES(mutex_);
+  Result<std::string> make_room() EC_REQUIRES(mutex_);
   std::int64_t now_ns() const;
-  void note_use(const std::string& id, Token& token, std::int64_t now_ns);
+  void note_use(const std::string& id, Token& token, std::int64_t now_ns) EC_REQUIRES(mutex_);
 
   Engine& engine_;
   Clock& clock_;
   Random& random_;
   NamespaceId records_ = 0;
-  mutable std::mutex mutex_;
-  Tokens tokens_;
-  bool damaged_ = false;  // some records cannot be read; set before the store is used
+  mutable Mutex mutex_;
+  Tokens tokens_ EC_GUARDED_BY(mutex_);
+  bool damaged_ EC_GUARDED_BY(mutex_) = false;  // some records cannot be read; set at the start
 };
 
 }  // namespace edgecase::auth

@@ -14,7 +14,7 @@ constexpr std::size_t kSpansJoined = 4096;  // that are looked at together
 
 }  // namespace
 
-// With change_mutex_ held. Everything that there is and was of a device.
+// Everything that there is and was of a device.
 Status DeviceIndex::tell_spans(const DeviceName& name, const DeviceMetadata& said,
                                const SpanTaker& take) const {
   const Bytes suffix = name_bytes(name);
@@ -54,15 +54,13 @@ Status DeviceIndex::tell_joined(std::vector<KeySpan> spans, const SpanTaker& tak
   return joined.upper.empty() ? ok() : take(std::move(joined));
 }
 
-Result<std::unique_lock<std::mutex>> DeviceIndex::plan_erasure(const Erased& erased,
-                                                               const SpanTaker& take) {
+Status DeviceIndex::plan_erasure(const Erased& erased, const SpanTaker& take) {
   std::vector<std::uint32_t> by_name(erased.devices.size());
   std::iota(by_name.begin(), by_name.end(), 0);
   std::sort(by_name.begin(), by_name.end(), [&](std::uint32_t a, std::uint32_t b) {
     const DeviceEntry &one = erased.devices[a], &other = erased.devices[b];
     return std::tie(one.namespace_name, one.device) < std::tie(other.namespace_name, other.device);
   });
-  std::unique_lock lock(change_mutex_);
   std::vector<KeySpan> spans;
   const auto gather = [&spans](KeySpan span) {
     spans.push_back(std::move(span));
@@ -74,8 +72,7 @@ Result<std::unique_lock<std::mutex>> DeviceIndex::plan_erasure(const Erased& era
     EC_TRY(tell_spans(name, said, gather));
     if (spans.size() >= kSpansJoined) EC_TRY(tell_joined(std::exchange(spans, {}), take));
   }
-  EC_TRY(tell_joined(std::move(spans), take));
-  return lock;
+  return tell_joined(std::move(spans), take);
 }
 
 void DeviceIndex::forget(const Erased& erased) {
@@ -84,11 +81,11 @@ void DeviceIndex::forget(const Erased& erased) {
 }
 
 Status DeviceIndex::forget_taken_back() {
-  const std::lock_guard lock(change_mutex_);
+  const MutexLock lock(change_mutex_);
   return notes_ == 0 ? ok() : remove_taken_back();
 }
 
-// With change_mutex_ held. A term that is said again by now stays, written anew.
+// A term that is said again by now stays, written anew.
 Status DeviceIndex::remove_taken_back() {
   ReadOptions options;
   options.fill_cache = false;

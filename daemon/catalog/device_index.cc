@@ -33,6 +33,7 @@ Status DeviceIndex::load() {
     remember(parse_name(iterator->key().substr(1)), metadata);
   }
   EC_TRY(iterator->status());
+  const MutexLock lock(change_mutex_);
   const auto notes = engine_.range_stats(records_, {"S", "T"}, {});
   if (notes.ok()) notes_ = notes->entries;
   return notes.status().code() == StatusCode::Corruption ? ok() : notes.status();
@@ -53,7 +54,7 @@ Result<DeviceMetadata> DeviceIndex::metadata(const DeviceName& name) const {
 
 void DeviceIndex::remember(const DeviceName& name, const DeviceMetadata& metadata) {
   {
-    const std::unique_lock lock(mutex_);
+    const WriterLock lock(mutex_);
     if (metadata.empty()) {
       terms_.remove(name.namespace_name, name.device);
     } else {
@@ -80,7 +81,7 @@ void DeviceIndex::tell_memory() const {
 }
 
 std::uint64_t DeviceIndex::memory_bytes() const {
-  const std::shared_lock lock(mutex_);
+  const ReaderLock lock(mutex_);
   return terms_.memory_bytes();
 }
 
@@ -97,11 +98,10 @@ void DeviceIndex::append(const DeviceName& name, const DeviceMetadata& before,
 }
 
 bool DeviceIndex::is_known(const DeviceName& name) const {
-  const std::shared_lock lock(mutex_);
+  const ReaderLock lock(mutex_);
   return terms_.contains(name.namespace_name, name.device);
 }
 
-// With change_mutex_ held.
 Result<DeviceMetadata> DeviceIndex::changed(const DeviceChange& change,
                                             const DeviceMetadata& before,
                                             const Saying& saying) const {
@@ -147,7 +147,7 @@ Result<DeviceIndex::Added> DeviceIndex::append_change(const Planned& planned,
   return added;
 }
 
-// With change_mutex_ held. In batches of bounded size; all of them are planned by now.
+// In batches of bounded size; all of them are planned by now.
 Status DeviceIndex::write(std::span<const Planned> planned) {
   std::size_t first = 0;
   while (first < planned.size()) {
@@ -182,11 +182,10 @@ Result<DeviceMetadata> DeviceIndex::update(const DeviceName& name,
                                            const std::function<void(DeviceMetadata&)>& change,
                                            const Saying& saying) {
   const DeviceChange one{name, change};
-  const std::lock_guard lock(change_mutex_);
+  const MutexLock lock(change_mutex_);
   return update_one(one, saying);
 }
 
-// With change_mutex_ held.
 Result<DeviceMetadata> DeviceIndex::update_one(const DeviceChange& change, const Saying& saying) {
   const DeviceChange* const changes[] = {&change};
   EC_ASSIGN_OR_RETURN(Planned planned, plan(changes, saying, true));
@@ -199,7 +198,6 @@ Result<DeviceMetadata> DeviceIndex::update_one(const DeviceChange& change, const
   return std::move(planned.after);
 }
 
-// With change_mutex_ held.
 Result<DeviceIndex::Planned> DeviceIndex::plan(std::span<const DeviceChange* const> changes,
                                                const Saying& saying, bool is_alone) const {
   Planned planned{changes.front()->name, {}, {}};
@@ -214,19 +212,18 @@ Result<DeviceIndex::Planned> DeviceIndex::plan(std::span<const DeviceChange* con
   return planned;
 }
 
-// With change_mutex_ held.
 void DeviceIndex::count(const Planned& planned, Growth& growth) const {
   if (planned.after.empty()) return;
   if (planned.before.empty()) ++growth.devices;
   Bytes terms = terms_text(planned.after.purposes, planned.after.objections);
-  const std::shared_lock lock(mutex_);
+  const ReaderLock lock(mutex_);
   if (terms_.has_set(terms)) return;
   const auto [at, is_new] = growth.sets.insert(std::move(terms));
   if (is_new) growth.set_bytes += DeviceTerms::set_bytes(*at);
 }
 
 Status DeviceIndex::check_room(const Growth& growth) const {
-  const std::shared_lock lock(mutex_);
+  const ReaderLock lock(mutex_);
   if (growth.devices > 0 && terms_.size() + growth.devices > limits_.devices) {
     return limit_reached("something is said of " + std::to_string(terms_.size()) +
                          " devices already, at most " + std::to_string(limits_.devices) +
@@ -241,13 +238,13 @@ Status DeviceIndex::check_room(const Growth& growth) const {
   return ok();
 }
 
-// With change_mutex_ held. Where the engine cannot keep up, whoever changes things waits.
+// Where the engine cannot keep up, whoever changes things waits.
 Status DeviceIndex::make_room_for_notes() {
   while (notes_ > kNotesMax) EC_TRY(remove_taken_back());
   return ok();
 }
 
-// With change_mutex_ held. What `batch` makes of each of its devices, where that is something else.
+// What `batch` makes of each of its devices, where that is something else.
 Result<std::vector<DeviceIndex::Planned>> DeviceIndex::plan_batch(
     std::span<const DeviceChange* const> batch, const Saying& saying, bool is_alone) const {
   std::vector<Planned> changes;
@@ -259,7 +256,7 @@ Result<std::vector<DeviceIndex::Planned>> DeviceIndex::plan_batch(
   return changes;
 }
 
-// With change_mutex_ held. When all batches have been checked, they are asked for again, and
+// When all batches have been checked, they are asked for again, and
 // written.
 Status DeviceIndex::update_batches(const BatchSource& next, const Saying& saying, bool is_alone) {
   Growth growth;
@@ -296,7 +293,7 @@ Status DeviceIndex::update_all(std::span<const DeviceChange> changes, const Sayi
     }
     return batch;
   };
-  const std::lock_guard lock(change_mutex_);
+  const MutexLock lock(change_mutex_);
   return update_batches(next, saying, changes.size() == 1);
 }
 
@@ -326,19 +323,19 @@ Status DeviceIndex::update_found(std::string_view namespace_name, const DeviceFi
     for (const DeviceChange& each : changes) batch.push_back(&each);
     return batch;
   };
-  const std::lock_guard lock(change_mutex_);
+  const MutexLock lock(change_mutex_);
   return update_batches(next, saying, false);
 }
 
 Status DeviceIndex::introduce(const DeviceName& name, const DeviceMetadata& metadata,
                               const Saying& saying) {
   const DeviceChange said{name, [&metadata](DeviceMetadata& all) { all = metadata; }};
-  const std::lock_guard lock(change_mutex_);
+  const MutexLock lock(change_mutex_);
   return is_known(name) ? ok() : update_one(said, saying).status();
 }
 
 Status DeviceIndex::forget_namespace(const std::string& namespace_name) {
-  const std::lock_guard lock(change_mutex_);
+  const MutexLock lock(change_mutex_);
   forget_recent();  // devices of which nothing is said go, too
   while (true) {
     EC_ASSIGN_OR_RETURN(const std::vector<DeviceName> names,
@@ -362,7 +359,7 @@ Status DeviceIndex::forget_namespace(const std::string& namespace_name) {
 
 Status DeviceIndex::check_purpose(std::string_view namespace_name, std::string_view device,
                                   std::string_view purpose) const {
-  const std::shared_lock lock(mutex_);
+  const ReaderLock lock(mutex_);
   const TermsView terms = terms_.find(namespace_name, device);
   if (terms.is_empty()) return ok();
   const std::string who = "device " + std::string(device);

@@ -31,10 +31,8 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
-#include <shared_mutex>
 #include <span>
 #include <string>
 #include <string_view>
@@ -46,6 +44,7 @@
 #include "catalog/recent_records.h"
 #include "catalog/set_aside.h"
 #include "edgecase/engine.h"
+#include "edgecase/mutex.h"
 
 namespace edgecase::catalog {
 
@@ -136,20 +135,23 @@ class DeviceIndex {
   // Replaces all that is said; empty metadata removes it. Holds for the next read, durable on
   // return. InvalidArgument: a name or a limit of one device; Busy: one of DeviceIndexLimits; the
   // engine's.
-  Status set(const DeviceName& name, const DeviceMetadata& metadata, const Saying& saying = {});
+  Status set(const DeviceName& name, const DeviceMetadata& metadata, const Saying& saying = {})
+      EC_EXCLUDES(change_mutex_);
   // As set(), of what `change` makes of what is said by now; returns that.
   Result<DeviceMetadata> update(const DeviceName& name,
                                 const std::function<void(DeviceMetadata&)>& change,
-                                const Saying& saying = {});
+                                const Saying& saying = {}) EC_EXCLUDES(change_mutex_);
 
   // The same of many devices. All is checked before anything is changed, for which each change is
   // asked for twice; then it is made durable in batches, so that an error of the engine may find
   // some changed. Of a device that comes twice both changes are made, one after the other.
-  Status update_all(std::span<const DeviceChange> changes, const Saying& saying = {});
+  Status update_all(std::span<const DeviceChange> changes, const Saying& saying = {})
+      EC_EXCLUDES(change_mutex_);
   // The same of those that find() would answer, but for the store's own; `told` of each.
   Status update_found(std::string_view namespace_name, const DeviceFilter& filter,
                       const std::function<void(DeviceMetadata&)>& change, const Saying& saying,
-                      const std::function<void(const DeviceName&)>& told);
+                      const std::function<void(const DeviceName&)>& told)
+      EC_EXCLUDES(change_mutex_);
 
   // By namespace and device; `namespace_name` empty: all. Reads as much of each range that the
   // filter names as the shortest one holds, and no more than the page needs. InvalidArgument: an
@@ -172,10 +174,10 @@ class DeviceIndex {
   // What a topic says of a new device; durable on return, so before its first reading is. One that
   // something is said of by now is left as it is.
   Status introduce(const DeviceName& name, const DeviceMetadata& metadata,
-                   const Saying& saying = {});
+                   const Saying& saying = {}) EC_EXCLUDES(change_mutex_);
 
   // Of every device of a namespace that is dropped. Durable.
-  Status forget_namespace(const std::string& namespace_name);
+  Status forget_namespace(const std::string& namespace_name) EC_EXCLUDES(change_mutex_);
 
   // Devices that something is said of, by namespace and device; `namespace_name` empty: all but
   // those whose names begin with `_`.
@@ -189,13 +191,14 @@ class DeviceIndex {
   std::uint64_t changes() const { return recent_.changes(); }
 
   // Without what was read lately.
-  std::uint64_t memory_bytes() const;
+  std::uint64_t memory_bytes() const EC_EXCLUDES(mutex_);
 
   // Of devices that are erased (erased.h): `take` gets the keys of their records. What is said of
-  // devices does not change until the returned lock is let go; before, forget() follows the durable
+  // devices does not change while change_lock() is held: until forget() has followed the durable
   // removal of the keys.
-  Result<std::unique_lock<std::mutex>> plan_erasure(const Erased& erased, const SpanTaker& take);
-  void forget(const Erased& erased);
+  Mutex& change_lock() EC_RETURN_CAPABILITY(change_mutex_) { return change_mutex_; }
+  Status plan_erasure(const Erased& erased, const SpanTaker& take) EC_REQUIRES(change_mutex_);
+  void forget(const Erased& erased) EC_REQUIRES(change_mutex_);
   // After a removal of which it is not known whether it is durable.
   void forget_recent();
   // Told of each of changes(), when it counts and before it is answered: who keeps what is said of
@@ -203,7 +206,7 @@ class DeviceIndex {
   void on_change(std::function<void()> observer) { observer_ = std::move(observer); }
   // Has the bytes of terms that were taken back go with the next Engine::erase(): of up to
   // kNotesPerBatch. Durable.
-  Status forget_taken_back();
+  Status forget_taken_back() EC_EXCLUDES(change_mutex_);
   static constexpr std::uint64_t kNotesMax = 10'000;
   static constexpr std::uint64_t kNotesPerBatch = 200;
 
@@ -222,44 +225,49 @@ class DeviceIndex {
   using BatchSource = std::function<Result<std::vector<const DeviceChange*>>(bool is_first)>;
 
   DeviceIndex(Engine& engine, const DeviceIndexLimits& limits) : engine_(engine), limits_(limits) {}
-  Status load();
-  bool is_known(const DeviceName& name) const;
+  Status load() EC_EXCLUDES(change_mutex_);
+  bool is_known(const DeviceName& name) const EC_EXCLUDES(mutex_);
   Result<DeviceMetadata> changed(const DeviceChange& change, const DeviceMetadata& before,
-                                 const Saying& saying) const;
+                                 const Saying& saying) const EC_REQUIRES(change_mutex_);
   Result<Planned> plan(std::span<const DeviceChange* const> changes, const Saying& saying,
-                       bool is_alone) const;
-  void count(const Planned& planned, Growth& growth) const;
-  Status check_room(const Growth& growth) const;
-  Status make_room_for_notes();
-  Result<DeviceMetadata> update_one(const DeviceChange& change, const Saying& saying);
+                       bool is_alone) const EC_REQUIRES(change_mutex_);
+  void count(const Planned& planned, Growth& growth) const EC_EXCLUDES(mutex_);
+  Status check_room(const Growth& growth) const EC_EXCLUDES(mutex_);
+  Status make_room_for_notes() EC_REQUIRES(change_mutex_);
+  Result<DeviceMetadata> update_one(const DeviceChange& change, const Saying& saying)
+      EC_REQUIRES(change_mutex_);
   Result<std::vector<Planned>> plan_batch(std::span<const DeviceChange* const> batch,
-                                          const Saying& saying, bool is_alone) const;
-  Status update_batches(const BatchSource& next, const Saying& saying, bool is_alone);
+                                          const Saying& saying, bool is_alone) const
+      EC_REQUIRES(change_mutex_);
+  Status update_batches(const BatchSource& next, const Saying& saying, bool is_alone)
+      EC_REQUIRES(change_mutex_);
   Result<std::vector<DeviceName>> records_in(std::string_view namespace_name,
                                              const DevicePage& page) const;
   struct Added {
     std::size_t ranges = 0, notes = 0;
   };
-  Result<Added> append_change(const Planned& planned, WriteBatch& batch) const;
-  Status tell_spans(const DeviceName& name, const DeviceMetadata& said,
-                    const SpanTaker& take) const;
+  Result<Added> append_change(const Planned& planned, WriteBatch& batch) const
+      EC_REQUIRES(change_mutex_);
+  Status tell_spans(const DeviceName& name, const DeviceMetadata& said, const SpanTaker& take) const
+      EC_REQUIRES(change_mutex_);
   Status tell_joined(std::vector<KeySpan> spans, const SpanTaker& take) const;
-  Status remove_taken_back();
-  Status write(std::span<const Planned> planned);
+  Status remove_taken_back() EC_REQUIRES(change_mutex_);
+  Status write(std::span<const Planned> planned) EC_REQUIRES(change_mutex_);
   void append(const DeviceName& name, const DeviceMetadata& before, const DeviceMetadata& after,
               WriteBatch& batch) const;
-  void remember(const DeviceName& name, const DeviceMetadata& metadata);
+  void remember(const DeviceName& name, const DeviceMetadata& metadata) EC_EXCLUDES(mutex_);
   void forget_recent(const DeviceName& name);
   void tell_memory() const;
 
   Engine& engine_;
   const DeviceIndexLimits limits_;
   NamespaceId records_ = 0;
-  std::mutex change_mutex_;
-  std::uint64_t notes_ = 0;  // under change_mutex_; at least as many as there are
-  mutable std::shared_mutex mutex_;
-  DeviceTerms terms_{system_random()};  // of every device that something is said of
-  mutable RecentRecords recent_;        // by name_bytes()
+  Mutex change_mutex_;
+  std::uint64_t notes_ EC_GUARDED_BY(change_mutex_) = 0;  // at least as many as there are
+  mutable SharedMutex mutex_;
+  // Of every device that something is said of.
+  DeviceTerms terms_ EC_GUARDED_BY(mutex_){system_random()};
+  mutable RecentRecords recent_;  // by name_bytes()
   mutable SetAside set_aside_{engine_};
   std::function<void()> observer_;
 };

@@ -1,24 +1,22 @@
 #include "catalog/recent_records.h"
 
-#include <mutex>
-
 namespace edgecase::catalog {
 
 std::optional<Bytes> RecentRecords::find(const Bytes& name) const {
-  const std::shared_lock lock(mutex_);
+  const ReaderLock lock(mutex_);
   const auto found = records_.find(name);
   if (found == records_.end()) return std::nullopt;
   return found->second;
 }
 
 std::uint64_t RecentRecords::changes() const {
-  const std::shared_lock lock(mutex_);
+  const ReaderLock lock(mutex_);
   return changes_;
 }
 
 void RecentRecords::note(const Bytes& name, const Bytes& record, std::uint64_t changes_before) {
   if (record.size() > kRecordMaxBytes) return;
-  const std::unique_lock lock(mutex_);
+  const WriterLock lock(mutex_);
   if (changes_ != changes_before) return;
   if (bytes_ + bytes_of(name, record) > kBytesMax) {
     records_.clear();
@@ -29,7 +27,7 @@ void RecentRecords::note(const Bytes& name, const Bytes& record, std::uint64_t c
 }
 
 void RecentRecords::forget(const Bytes& name) {
-  const std::unique_lock lock(mutex_);
+  const WriterLock lock(mutex_);
   ++changes_;
   const auto found = records_.find(name);
   if (found == records_.end()) return;
@@ -38,14 +36,14 @@ void RecentRecords::forget(const Bytes& name) {
 }
 
 void RecentRecords::forget_all() {
-  const std::unique_lock lock(mutex_);
+  const WriterLock lock(mutex_);
   ++changes_;
   records_.clear();
   bytes_ = 0;
 }
 
 std::size_t RecentRecords::memory_bytes() const {
-  const std::shared_lock lock(mutex_);
+  const ReaderLock lock(mutex_);
   return bytes_;
 }
 

@@ -10,9 +10,9 @@
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <shared_mutex>
 
 #include "edgecase/bytes.h"
+#include "edgecase/mutex.h"
 
 namespace edgecase::catalog {
 
@@ -21,8 +21,8 @@ class RecentRecords {
   static constexpr std::size_t kBytesMax = 1u << 20;
   static constexpr std::size_t kRecordMaxBytes = 1024;  // longer ones are not kept
 
-  std::optional<Bytes> find(const Bytes& name) const;
-  std::uint64_t changes() const;
+  std::optional<Bytes> find(const Bytes& name) const EC_EXCLUDES(mutex_);
+  std::uint64_t changes() const EC_EXCLUDES(mutex_);
   void note(const Bytes& name, const Bytes& record, std::uint64_t changes_before);
   void forget(const Bytes& name);
   // Where it is not known what has changed.
@@ -36,10 +36,10 @@ class RecentRecords {
     return kEntryBytes + name.capacity() + record.capacity();
   }
 
-  mutable std::shared_mutex mutex_;
-  std::uint64_t changes_ = 0;
-  std::map<Bytes, Bytes> records_;
-  std::size_t bytes_ = 0;
+  mutable SharedMutex mutex_;
+  std::uint64_t changes_ EC_GUARDED_BY(mutex_) = 0;
+  std::map<Bytes, Bytes> records_ EC_GUARDED_BY(mutex_);
+  std::size_t bytes_ EC_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace edgecase::catalog

@@ -3,9 +3,9 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <mutex>
 
 #include "edgecase/engine.h"
+#include "edgecase/mutex.h"
 
 namespace edgecase::catalog {
 
@@ -15,8 +15,8 @@ class SetAside {
 
   explicit SetAside(Engine& engine) : engine_(engine) {}
 
-  void tell(std::uint64_t bytes) {
-    const std::lock_guard lock(mutex_);
+  void tell(std::uint64_t bytes) EC_EXCLUDES(mutex_) {
+    const MutexLock lock(mutex_);
     if (std::max(bytes, told_bytes_) - std::min(bytes, told_bytes_) < kStepBytes) return;
     engine_.set_aside(told_bytes_, bytes);
     told_bytes_ = bytes;
@@ -24,8 +24,8 @@ class SetAside {
 
  private:
   Engine& engine_;
-  std::mutex mutex_;
-  std::uint64_t told_bytes_ = 0;
+  Mutex mutex_;
+  std::uint64_t told_bytes_ EC_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace edgecase::catalog

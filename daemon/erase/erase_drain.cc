@@ -30,22 +30,22 @@ std::string warning_of(const Reach& reach) {
 }
 
 std::size_t EraseService::pending_count() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return pending_.size();
 }
 
 Status EraseService::obstacle() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return obstacle_;
 }
 
 Status EraseService::drain() {
-  const std::lock_guard draining(drain_mutex_);
+  const MutexLock draining(drain_mutex_);
   std::vector<std::uint64_t> numbers;
   bool with_names = false;
   {
     // What becomes pending from here on is for the next one.
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     for (const auto& [number, certificate] : pending_) {
       numbers.push_back(number);
       with_names = with_names || certificate.with_names;
@@ -55,7 +55,7 @@ Status EraseService::drain() {
   Status status;
   {
     // Ranges that did not fit into the batch of an erasure count as hidden with it.
-    const std::lock_guard erasing(erase_mutex_);
+    const MutexLock erasing(erase_mutex_);
     status = run_jobs(parts_.engine, records_);
   }
   if (status.ok()) status = parts_.devices.forget_taken_back();
@@ -71,7 +71,7 @@ Status EraseService::drain() {
     if (status.ok() && report.ok()) forget_gone();
     if (status.ok()) status = report.ok() ? complete(numbers, *report, drives) : report.status();
   }
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   obstacle_ = status;
   changed_.notify_all();
   return status;
@@ -82,7 +82,7 @@ void EraseService::forget_gone() {
   parts_.devices.forget_recent();
   std::vector<std::function<void()>> observers;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     observers = on_gone_;
   }
   for (const auto& forget : observers) forget();
@@ -101,7 +101,7 @@ Status EraseService::note_destroyed(const std::vector<std::uint64_t>& numbers,
                                     std::uint64_t destroyed_keys, const StoreDrives& drives) {
   std::vector<std::uint64_t> with_keys;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     for (const std::uint64_t number : numbers) {
       Pending& pending = pending_.at(number);
       if (!pending.has_keys) continue;
@@ -170,7 +170,7 @@ Status EraseService::rewrite(const std::vector<std::uint64_t>& numbers,
     for (std::size_t i = begin; i < end; ++i) {
       EC_ASSIGN_OR_RETURN(Certificate each, certificate(numbers[i]));
       {
-        const std::lock_guard lock(mutex_);
+        const MutexLock lock(mutex_);
         each.destroyed_keys += pending_.at(numbers[i]).destroyed_keys;
       }
       change(each);
@@ -178,7 +178,7 @@ Status EraseService::rewrite(const std::vector<std::uint64_t>& numbers,
       append_certificate(each, batch);
     }
     EC_TRY(parts_.engine.write(batch, Durability::Sync));
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     for (std::size_t i = begin; i < end; ++i) pending_.at(numbers[i]).destroyed_keys = 0;
     for (const std::uint64_t number : done) pending_.erase(number);
   }
@@ -187,15 +187,13 @@ Status EraseService::rewrite(const std::vector<std::uint64_t>& numbers,
 
 Result<Certificate> EraseService::wait(std::uint64_t number, std::int64_t timeout_ns) {
   {
-    std::unique_lock lock(mutex_);
-    const auto is_over = [this, number] {
-      return !pending_.contains(number) || obstacle_.code() == StatusCode::Unavailable ||
-             waits_ended_;
-    };
-    if (timeout_ns > 0 && !is_over()) {
+    const MutexLock lock(mutex_);
+    if (timeout_ns > 0 && !is_over(number)) {
       ++waiting_;
       changed_.notify_all();
-      changed_.wait_for(lock, std::chrono::nanoseconds(timeout_ns), is_over);
+      const CondVar::Deadline deadline = CondVar::deadline_in(timeout_ns);
+      while (!is_over(number) && changed_.wait_until(mutex_, deadline)) {
+      }
       --waiting_;
     }
   }
@@ -203,9 +201,14 @@ Result<Certificate> EraseService::wait(std::uint64_t number, std::int64_t timeou
 }
 
 void EraseService::rest(std::int64_t duration_ns) {
-  std::unique_lock lock(mutex_);
-  changed_.wait_for(lock, std::chrono::nanoseconds(duration_ns),
-                    [this] { return waiting_ > 0 || waits_ended_ || is_hurried(); });
+  const MutexLock lock(mutex_);
+  const CondVar::Deadline deadline = CondVar::deadline_in(duration_ns);
+  while (waiting_ == 0 && !waits_ended_ && !is_hurried() && changed_.wait_until(mutex_, deadline)) {
+  }
+}
+
+bool EraseService::is_over(std::uint64_t number) const {
+  return !pending_.contains(number) || obstacle_.code() == StatusCode::Unavailable || waits_ended_;
 }
 
 bool EraseService::is_hurried() const {
@@ -215,7 +218,7 @@ bool EraseService::is_hurried() const {
 }
 
 void EraseService::end_waiting() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   waits_ended_ = true;
   changed_.notify_all();
 }
@@ -262,7 +265,7 @@ Result<std::vector<Certificate>> EraseService::certificates(
 std::optional<std::uint64_t> EraseService::newest_below(std::uint64_t before,
                                                         const std::string& device,
                                                         const std::string& owner) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return index_.newest_below(before, device, owner);
 }
 

@@ -98,6 +98,7 @@ Status EraseService::load() {
   EC_ASSIGN_OR_RETURN(Pseudonyms pseudonyms, Pseudonyms::load(parts_.engine, parts_.random));
   fences_ = std::make_unique<Fences>(records_, std::move(pseudonyms));
   EC_ASSIGN_OR_RETURN(drives_, DriveWatch::open(parts_.engine, records_, parts_.look));
+  const MutexLock erasing(erase_mutex_);
   bool is_damaged = false;
   ReadOptions options;
   options.on_damage = [&is_damaged](const DamagedKeys&) { is_damaged = true; };
@@ -223,13 +224,13 @@ void EraseService::append_certificate(const Certificate& certificate, WriteBatch
 
 // The oldest certificates, as far as there are too many.
 void EraseService::give_way(WriteBatch& batch) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   while (next_number_ - oldest_number_ > kCertificatesMax && !pending_.contains(oldest_number_))
     batch.remove(records_, certificate_key(oldest_number_++));
 }
 
 void EraseService::add_pending(const Certificate& certificate, std::uint64_t ranges) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   pending_[certificate.number] = {certificate.with_names, ranges,
                                   certificate.with_names && certificate.devices > 0};
   obstacle_ = ok();
@@ -238,7 +239,7 @@ void EraseService::add_pending(const Certificate& certificate, std::uint64_t ran
 
 // Indexes a certificate; those that gave way are indexed no more.
 void EraseService::index(const Certificate& certificate) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   index_.remove_below(oldest_number_);
   index_.add(certificate);
 }
@@ -246,7 +247,7 @@ void EraseService::index(const Certificate& certificate) {
 void EraseService::tell_memory() {
   std::uint64_t bytes = fences_->memory_bytes();
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     bytes += index_.memory_bytes();
   }
   set_aside_.tell(bytes);
@@ -261,9 +262,9 @@ Result<Certificate> EraseService::erase(const auth::Principal& principal,
     return invalid_argument("this would erase all " + std::to_string(counted.series) +
                             " series there are; if that is meant, say yes=true");
   }
-  const std::lock_guard erasing(erase_mutex_);
+  const MutexLock erasing(erase_mutex_);
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (pending_.size() >= kPendingMax)
       return busy(std::to_string(kPendingMax) + " erasures wait for their bytes to go, the most");
   }
@@ -304,10 +305,12 @@ Result<Certificate> EraseService::make_invisible(const EraseRequest& request,
   if (!request.has_all_times())
     EC_TRY(tell_left_copies(parts_.engine, parts_.catalog, target, take));
   EC_TRY(parts_.catalog.plan_erasure(erased, take, batch));
-  EC_ASSIGN_OR_RETURN(const auto said, parts_.devices.plan_erasure(erased, take));
-  std::unique_lock<std::mutex> rules_lock;
+  // Until all is durable and forgotten, what is said of devices and the rules change no more.
+  const MutexLock said_lock(parts_.devices.change_lock());
+  EC_TRY(parts_.devices.plan_erasure(erased, take));
+  const MutexLock rules_lock(parts_.retention.change_lock());
   EC_ASSIGN_OR_RETURN(const std::vector<retention::Rule> rules,
-                      parts_.retention.plan_erasure(erased, take, rules_lock));
+                      parts_.retention.plan_erasure(erased, take));
   std::vector<catalog::KeySpan> mentions = find_mentions(parts_.engine, parts_.catalog, erased);
   certificate.rules = rules.size();
   certificate.messages = mentions.size();

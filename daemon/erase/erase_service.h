@@ -15,12 +15,10 @@
 // pending and is held across no I/O. Order: erase_mutex_ or drain_mutex_, then mutex_.
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -30,6 +28,7 @@
 #include "catalog/set_aside.h"
 #include "edgecase/clock.h"
 #include "edgecase/engine.h"
+#include "edgecase/mutex.h"
 #include "edgecase/random.h"
 #include "erase/certificate.h"
 #include "erase/certificate_index.h"
@@ -100,34 +99,35 @@ class EraseService {
   // Busy (kPendingMax, kRangesPerFenceMax); the engine's: then nothing has
   // changed, unless it is of the metadata drive (IoError, OutOfSpace), when it may have.
   Result<Certificate> erase(const auth::Principal& principal, const EraseRequest& request,
-                            Everything everything = Everything::Allowed);
+                            Everything everything = Everything::Allowed)
+      EC_EXCLUDES(erase_mutex_, mutex_);
 
   // Has the engine remove the bytes of what is pending. Errors: the engine's; it stays pending.
-  Status drain();
+  Status drain() EC_EXCLUDES(drain_mutex_, erase_mutex_, mutex_);
   // DeviceIndex::forget_taken_back().
   Status forget_taken_back() { return parts_.devices.forget_taken_back(); }
   bool has_pending() const { return pending_count() > 0; }
-  std::size_t pending_count() const;
+  std::size_t pending_count() const EC_EXCLUDES(mutex_);
   // What the last drain() failed with, while something is pending.
-  Status obstacle() const;
+  Status obstacle() const EC_EXCLUDES(mutex_);
   // Told when an erasure becomes pending. Set once, before the first erase().
   void on_pending(std::function<void()> observer) { observer_ = std::move(observer); }
 
   // Told when bytes of erasures are gone, for who keeps names or values for later. By the thread
   // that called drain(); may be called as long as this is there.
-  void on_gone(std::function<void()> observer) {
-    const std::lock_guard lock(mutex_);
+  void on_gone(std::function<void()> observer) EC_EXCLUDES(mutex_) {
+    const MutexLock lock(mutex_);
     on_gone_.push_back(std::move(observer));
   }
 
   // The certificate once it is done, or as it is after `timeout_ns` or when what holds it up will
   // take long (obstacle() is Unavailable). NotFound.
-  Result<Certificate> wait(std::uint64_t number, std::int64_t timeout_ns);
+  Result<Certificate> wait(std::uint64_t number, std::int64_t timeout_ns) EC_EXCLUDES(mutex_);
   // Goes on after that, and earlier when somebody waits for a certificate, or much is pending: what
   // one drain() takes grows with what is stored, however much it is for.
-  void rest(std::int64_t duration_ns);
+  void rest(std::int64_t duration_ns) EC_EXCLUDES(mutex_);
   // From now on nobody waits or rests: the daemon stops.
-  void end_waiting();
+  void end_waiting() EC_EXCLUDES(mutex_);
   Result<Certificate> certificate(std::uint64_t number) const;
   // How far an erasure would go now. `whole_devices`: each of them has a key of its own, where the
   // store is encrypted.
@@ -153,7 +153,7 @@ class EraseService {
   };
 
   explicit EraseService(const Parts& parts) : parts_(parts) {}
-  Status load();
+  Status load() EC_EXCLUDES(erase_mutex_, mutex_);
   Amount amount_of(const catalog::SeriesEntry& entry, TimeRange range);
   std::int64_t fence_end_ns(std::optional<std::int64_t> newest_ns) const;
   Status plan_fences(const EraseRequest& request, const catalog::Erased& names,
@@ -161,23 +161,27 @@ class EraseService {
   void describe(const EraseRequest& request, const catalog::Erased& names,
                 Certificate& certificate) const;
   Result<Certificate> make_invisible(const EraseRequest& request, const EraseTarget& target,
-                                     const catalog::Erased& names, Plan& plan);
+                                     const catalog::Erased& names, Plan& plan)
+      EC_REQUIRES(erase_mutex_);
   void append_certificate(const Certificate& certificate, WriteBatch& batch) const;
-  void give_way(WriteBatch& batch);
-  void add_pending(const Certificate& certificate, std::uint64_t ranges);
-  void index(const Certificate& certificate);
+  void give_way(WriteBatch& batch) EC_REQUIRES(erase_mutex_) EC_EXCLUDES(mutex_);
+  void add_pending(const Certificate& certificate, std::uint64_t ranges) EC_EXCLUDES(mutex_);
+  void index(const Certificate& certificate) EC_REQUIRES(erase_mutex_) EC_EXCLUDES(mutex_);
   std::optional<std::uint64_t> newest_below(std::uint64_t before, const std::string& device,
-                                            const std::string& owner) const;
-  void tell_memory();
-  bool is_hurried() const;  // with mutex_ held
+                                            const std::string& owner) const EC_EXCLUDES(mutex_);
+  void tell_memory() EC_EXCLUDES(mutex_);
+  bool is_hurried() const EC_REQUIRES(mutex_);
+  // Nobody need wait for this certificate any longer.
+  bool is_over(std::uint64_t number) const EC_REQUIRES(mutex_);
   Status merge_rejected();
-  void forget_gone();
+  void forget_gone() EC_EXCLUDES(mutex_);
   Status note_destroyed(const std::vector<std::uint64_t>& numbers, std::uint64_t destroyed_keys,
-                        const StoreDrives& drives);
+                        const StoreDrives& drives) EC_REQUIRES(drain_mutex_);
   Status complete(const std::vector<std::uint64_t>& numbers, const ErasureReport& report,
-                  const StoreDrives& drives);
+                  const StoreDrives& drives) EC_REQUIRES(drain_mutex_);
   Status rewrite(const std::vector<std::uint64_t>& numbers,
-                 const std::function<void(Certificate&)>& change);
+                 const std::function<void(Certificate&)>& change) EC_REQUIRES(drain_mutex_)
+      EC_EXCLUDES(mutex_);
 
   const Parts parts_;
   NamespaceId records_ = 0;
@@ -185,21 +189,22 @@ class EraseService {
   std::unique_ptr<DriveWatch> drives_;
   catalog::SetAside set_aside_{parts_.engine};  // for fences_
   std::function<void()> observer_;
-  std::vector<std::function<void()>> on_gone_;
 
-  std::mutex erase_mutex_;
-  std::uint64_t next_number_ = 1;
-  std::uint64_t oldest_number_ = 1;
+  // One erasure becomes invisible, or one drain() goes on, at a time. Each is held across I/O, and
+  // taken in this order: drain_mutex_, erase_mutex_, mutex_.
+  Mutex drain_mutex_;
+  Mutex erase_mutex_;
+  std::uint64_t next_number_ EC_GUARDED_BY(erase_mutex_) = 1;
+  std::uint64_t oldest_number_ EC_GUARDED_BY(erase_mutex_) = 1;
 
-  std::mutex drain_mutex_;
-
-  mutable std::mutex mutex_;
-  std::condition_variable changed_;
-  std::map<std::uint64_t, Pending> pending_;  // by number
-  CertificateIndex index_;
-  Status obstacle_;
-  std::size_t waiting_ = 0;  // for certificates of what is pending
-  bool waits_ended_ = false;
+  mutable Mutex mutex_;
+  CondVar changed_;
+  std::vector<std::function<void()>> on_gone_ EC_GUARDED_BY(mutex_);
+  std::map<std::uint64_t, Pending> pending_ EC_GUARDED_BY(mutex_);  // by number
+  CertificateIndex index_ EC_GUARDED_BY(mutex_);
+  Status obstacle_ EC_GUARDED_BY(mutex_);
+  std::size_t waiting_ EC_GUARDED_BY(mutex_) = 0;  // for certificates of what is pending
+  bool waits_ended_ EC_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace edgecase::erase

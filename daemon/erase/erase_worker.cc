@@ -12,7 +12,7 @@ namespace edgecase::erase {
 EraseWorker::EraseWorker(EraseService& service, observe::Logger& logger)
     : service_(service), logger_(logger) {
   service_.on_pending([this] {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     is_asked_ = true;
     changed_.notify_all();
   });
@@ -25,7 +25,7 @@ EraseWorker::EraseWorker(EraseService& service, observe::Logger& logger)
 EraseWorker::~EraseWorker() {
   service_.end_waiting();
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     is_stopping_ = true;
     changed_.notify_all();
   }
@@ -33,13 +33,12 @@ EraseWorker::~EraseWorker() {
 }
 
 void EraseWorker::run() {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   std::int64_t pause_ns = kFirstPauseNs;
   while (!is_stopping_) {
-    const bool is_woken = changed_.wait_for(lock, std::chrono::nanoseconds(kTakenBackPauseNs),
-                                            [this] { return is_asked_ || is_stopping_; });
+    wait_for_work(kTakenBackPauseNs);
     if (is_stopping_) return;
-    if (!is_woken) {
+    if (!is_asked_) {
       lock.unlock();
       // What fails is tried again by the next one.
       static_cast<void>(service_.forget_taken_back().ok());
@@ -63,10 +62,15 @@ void EraseWorker::run() {
     }
     lock.lock();
     const bool away = status.code() == StatusCode::Unavailable;
-    changed_.wait_for(lock, std::chrono::nanoseconds(away ? kAwayPauseNs : pause_ns),
-                      [this] { return is_asked_ || is_stopping_; });
+    wait_for_work(away ? kAwayPauseNs : pause_ns);
     pause_ns = std::min(pause_ns * 2, kLongestPauseNs);
     is_asked_ = true;
+  }
+}
+
+void EraseWorker::wait_for_work(std::int64_t patience_ns) {
+  const CondVar::Deadline deadline = CondVar::deadline_in(patience_ns);
+  while (!is_asked_ && !is_stopping_ && changed_.wait_until(mutex_, deadline)) {
   }
 }
 

@@ -6,11 +6,10 @@
 // every kAwayPauseNs.
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
-#include <mutex>
 #include <thread>
 
+#include "edgecase/mutex.h"
 #include "erase/erase_service.h"
 #include "observe/logger.h"
 
@@ -31,17 +30,19 @@ class EraseWorker {
   ~EraseWorker();
 
  private:
-  void run();
+  void run() EC_EXCLUDES(mutex_);
+  // Returns when something is asked for, the worker is to stop, or time is up.
+  void wait_for_work(std::int64_t patience_ns) EC_REQUIRES(mutex_);
   void tell(const Status& status);
   void look_at_drives();
 
   EraseService& service_;
   observe::Logger& logger_;
-  Reach reach_;  // as it was said last
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool is_asked_ = false;
-  bool is_stopping_ = false;
+  Reach reach_;  // as it was said last; the thread's
+  Mutex mutex_;
+  CondVar changed_;
+  bool is_asked_ EC_GUARDED_BY(mutex_) = false;
+  bool is_stopping_ EC_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };
 

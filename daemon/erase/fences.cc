@@ -48,27 +48,27 @@ Status Fences::load(ByteView key, ByteView value) {
 }
 
 Fences::Pass Fences::enter() {
-  std::unique_lock lock(gate_mutex_);
-  gate_changed_.wait(lock, [this] { return !is_closed_; });
+  const MutexLock lock(gate_mutex_);
+  while (is_closed_) gate_changed_.wait(gate_mutex_);
   ++inside_;
   return Pass(*this);
 }
 
 void Fences::leave() {
-  const std::lock_guard lock(gate_mutex_);
+  const MutexLock lock(gate_mutex_);
   if (--inside_ == 0 && is_closed_) gate_changed_.notify_all();
 }
 
 Fences::Closed Fences::close() {
-  std::unique_lock lock(gate_mutex_);
-  gate_changed_.wait(lock, [this] { return !is_closed_; });
+  const MutexLock lock(gate_mutex_);
+  while (is_closed_) gate_changed_.wait(gate_mutex_);
   is_closed_ = true;
-  gate_changed_.wait(lock, [this] { return inside_ == 0; });
+  while (inside_ != 0) gate_changed_.wait(gate_mutex_);
   return Closed(*this);
 }
 
 void Fences::open_gate() {
-  const std::lock_guard lock(gate_mutex_);
+  const MutexLock lock(gate_mutex_);
   is_closed_ = false;
   gate_changed_.notify_all();
 }
@@ -84,7 +84,7 @@ bool Fences::holds(const Pseudonym& pseudonym, std::int64_t time_ns) const {
 
 bool Fences::is_erased(std::string_view namespace_name, std::string_view device,
                        std::int64_t since_ns) const {
-  const std::shared_lock lock(mutex_);
+  const ReaderLock lock(mutex_);
   return holds(pseudonyms_.of_device(namespace_name, device), since_ns);
 }
 
@@ -96,7 +96,7 @@ std::vector<bool> Fences::refused(std::span<const wire::Reading> readings) const
     Pseudonym of_device, of_series;
   };
   std::map<SeriesName, Names> known;
-  const std::shared_lock lock(mutex_);
+  const ReaderLock lock(mutex_);
   for (std::size_t i = 0; i < readings.size(); ++i) {
     const wire::Reading& reading = readings[i];
     if (!reading.time_ns || *reading.time_ns >= end_ns) continue;
@@ -119,7 +119,7 @@ Result<Fence> Fences::with(const Pseudonym& pseudonym, std::uint64_t erasure,
                            TimeRange range) const {
   Fence fence;
   {
-    const std::shared_lock lock(mutex_);
+    const ReaderLock lock(mutex_);
     if (const auto found = fences_.find(pseudonym); found != fences_.end()) fence = found->second;
   }
   fence.erasure = erasure;
@@ -164,7 +164,7 @@ std::vector<Pseudonym> Fences::giving_way(const Planned& planned) const {
         [](const auto& each, const Pseudonym& wanted) { return each.first < wanted; });
     return at != planned.end() && at->first == pseudonym;
   };
-  const std::shared_lock lock(mutex_);
+  const ReaderLock lock(mutex_);
   if (fences_.size() + planned.size() <= kFencesMax) return {};
   std::vector<std::pair<std::uint64_t, Pseudonym>> by_age;
   for (const auto& [pseudonym, fence] : fences_) {
@@ -180,7 +180,7 @@ std::vector<Pseudonym> Fences::giving_way(const Planned& planned) const {
 }
 
 void Fences::set(const Pseudonym& pseudonym, Fence fence) {
-  const std::unique_lock lock(mutex_);
+  const WriterLock lock(mutex_);
   if (!fence.ranges.empty() && fence.ranges.back().to_ns > end_ns_.load())
     end_ns_.store(fence.ranges.back().to_ns, std::memory_order_release);
   fences_[pseudonym] = std::move(fence);
@@ -188,7 +188,7 @@ void Fences::set(const Pseudonym& pseudonym, Fence fence) {
 }
 
 void Fences::remove(const Pseudonym& pseudonym) {
-  const std::unique_lock lock(mutex_);
+  const WriterLock lock(mutex_);
   fences_.erase(pseudonym);  // end_ns_ stays: it may be too late, never too early
 }
 
@@ -199,7 +199,7 @@ std::uint64_t Fences::memory_bytes() const {
 }
 
 std::size_t Fences::size() const {
-  const std::shared_lock lock(mutex_);
+  const ReaderLock lock(mutex_);
   return fences_.size();
 }
 

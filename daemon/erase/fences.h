@@ -13,16 +13,14 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <map>
-#include <mutex>
-#include <shared_mutex>
 #include <span>
 #include <utility>
 #include <vector>
 
 #include "auth/pseudonyms.h"
+#include "edgecase/mutex.h"
 #include "edgecase/result.h"
 #include "edgecase/write_batch.h"
 #include "wire/reading.h"
@@ -68,7 +66,7 @@ class Fences {
     Fences& fences_;
   };
   // Waits while the gate is closed.
-  Pass enter();
+  Pass enter() EC_EXCLUDES(gate_mutex_);
 
   // Held by an erasure from finding what matches to forgetting its names. One at a time.
   class Closed {
@@ -82,53 +80,54 @@ class Fences {
     Fences& fences_;
   };
   // Returns when everybody who was inside has left.
-  Closed close();
+  Closed close() EC_EXCLUDES(gate_mutex_);
 
   // Which of the readings have a time that was erased; empty: none. Whoever asks has a Pass.
-  std::vector<bool> refused(std::span<const wire::Reading> readings) const;
+  std::vector<bool> refused(std::span<const wire::Reading> readings) const EC_EXCLUDES(mutex_);
   // Whether the device was erased, names and all, since that time. Whoever asks has a Pass.
   bool is_erased(std::string_view namespace_name, std::string_view device,
-                 std::int64_t since_ns) const;
+                 std::int64_t since_ns) const EC_EXCLUDES(mutex_);
   // Counts what was refused.
   void count_refused(std::uint64_t readings) { refused_.fetch_add(readings); }
   std::uint64_t refused_count() const { return refused_.load(); }
 
   // What adding `range` makes of the fence of `pseudonym`, as yet unknown to refused(). Busy:
   // kRangesPerFenceMax.
-  Result<Fence> with(const Pseudonym& pseudonym, std::uint64_t erasure, TimeRange range) const;
+  Result<Fence> with(const Pseudonym& pseudonym, std::uint64_t erasure, TimeRange range) const
+      EC_EXCLUDES(mutex_);
   using Planned = std::vector<std::pair<Pseudonym, Fence>>;  // by pseudonym, each once
   // The record of one, and which of the others, set longest ago, give way to those that are new.
   void append_put(const Pseudonym& pseudonym, const Fence& fence, WriteBatch& batch) const;
-  std::vector<Pseudonym> giving_way(const Planned& planned) const;
+  std::vector<Pseudonym> giving_way(const Planned& planned) const EC_EXCLUDES(mutex_);
   void append_remove(const Pseudonym& pseudonym, WriteBatch& batch) const;
   // Once durable.
-  void set(const Pseudonym& pseudonym, Fence fence);
-  void remove(const Pseudonym& pseudonym);
+  void set(const Pseudonym& pseudonym, Fence fence) EC_EXCLUDES(mutex_);
+  void remove(const Pseudonym& pseudonym) EC_EXCLUDES(mutex_);
 
   // Another one whenever something was erased.
   std::uint64_t changes() const { return changes_.load(); }
 
-  std::size_t size() const;
+  std::size_t size() const EC_EXCLUDES(mutex_);
   std::uint64_t memory_bytes() const;
   const Pseudonyms& pseudonyms() const { return pseudonyms_; }
 
  private:
   friend class Pass;
   friend class Closed;
-  void leave();
-  void open_gate();
-  bool holds(const Pseudonym& pseudonym, std::int64_t time_ns) const;
+  void leave() EC_EXCLUDES(gate_mutex_);
+  void open_gate() EC_EXCLUDES(gate_mutex_);
+  bool holds(const Pseudonym& pseudonym, std::int64_t time_ns) const EC_REQUIRES_SHARED(mutex_);
 
   const NamespaceId records_;
   const Pseudonyms pseudonyms_;
 
-  std::mutex gate_mutex_;
-  std::condition_variable gate_changed_;
-  std::uint64_t inside_ = 0;
-  bool is_closed_ = false;
+  Mutex gate_mutex_;
+  CondVar gate_changed_;
+  std::uint64_t inside_ EC_GUARDED_BY(gate_mutex_) = 0;
+  bool is_closed_ EC_GUARDED_BY(gate_mutex_) = false;
 
-  mutable std::shared_mutex mutex_;
-  std::map<Pseudonym, Fence> fences_;
+  mutable SharedMutex mutex_;
+  std::map<Pseudonym, Fence> fences_ EC_GUARDED_BY(mutex_);
   std::atomic<std::int64_t> end_ns_{INT64_MIN};  // no fence holds from here on
   std::atomic<std::uint64_t> refused_{0};
   std::atomic<std::uint64_t> changes_{0};

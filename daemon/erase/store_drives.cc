@@ -67,6 +67,7 @@ StoreDrives worse_of(const StoreDrives& one, const StoreDrives& other) {
 Result<std::unique_ptr<DriveWatch>> DriveWatch::open(Engine& engine, NamespaceId records,
                                                      Look look) {
   std::unique_ptr<DriveWatch> watch(new DriveWatch(engine, records, std::move(look)));
+  const MutexLock lock(watch->mutex_);
   const Bytes first(1, kDriveRecord), behind(1, kDriveRecord + 1);
   EC_ASSIGN_OR_RETURN(const auto iterator, engine.scan(records, {first, behind}, {}));
   for (; iterator->valid(); iterator->next()) {
@@ -106,7 +107,7 @@ void DriveWatch::judge(DriveFacts& facts) {
 }
 
 StoreDrives DriveWatch::look() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   StoreDrives drives;
   if (look_) {
     drives = look_();
@@ -122,7 +123,7 @@ StoreDrives DriveWatch::look() {
 
 StoreDrives DriveWatch::last() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (looked_ns_ != 0 && steady_ns() - looked_ns_ < kDriveFactsKeptNs) return last_;
   }
   return look();

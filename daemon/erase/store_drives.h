@@ -11,11 +11,11 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 
 #include "edgecase/engine.h"
 #include "edgecase/file_system.h"
+#include "edgecase/mutex.h"
 
 namespace edgecase::erase {
 
@@ -56,22 +56,22 @@ class DriveWatch {
   static Result<std::unique_ptr<DriveWatch>> open(Engine& engine, NamespaceId records, Look look);
 
   // As the drives are now. What is to be remembered is durable, or tried again by the next look.
-  StoreDrives look();
+  StoreDrives look() EC_EXCLUDES(mutex_);
   // As they were kDriveFactsKeptNs ago, or are.
-  StoreDrives last();
+  StoreDrives last() EC_EXCLUDES(mutex_);
 
  private:
   DriveWatch(Engine& engine, NamespaceId records, Look look)
       : engine_(engine), records_(records), look_(std::move(look)) {}
-  void judge(DriveFacts& facts);  // with mutex_ held
+  void judge(DriveFacts& facts) EC_REQUIRES(mutex_);
 
   Engine& engine_;
   const NamespaceId records_;
   const Look look_;
-  std::mutex mutex_;                          // held across I/O: one looks for all
-  std::map<std::uint64_t, std::string> bad_;  // by id: why
-  StoreDrives last_;
-  std::int64_t looked_ns_ = 0;  // steady clock; 0: never
+  Mutex mutex_;  // held across I/O: one looks for all
+  std::map<std::uint64_t, std::string> bad_ EC_GUARDED_BY(mutex_);  // by id: why
+  StoreDrives last_ EC_GUARDED_BY(mutex_);
+  std::int64_t looked_ns_ EC_GUARDED_BY(mutex_) = 0;  // steady clock; 0: never
 };
 
 }  // namespace edgecase::erase

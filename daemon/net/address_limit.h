@@ -3,11 +3,11 @@
 #pragma once
 
 #include <cstdint>
-#include <mutex>
 #include <string>
 #include <unordered_map>
 
 #include "auth/authenticator.h"
+#include "edgecase/mutex.h"
 
 namespace edgecase::net {
 
@@ -18,27 +18,27 @@ class AddressLimit {
   AddressLimit& operator=(const AddressLimit&) = delete;
 
   std::uint32_t most() const { return most_; }
-  std::uint32_t open(const std::string& address) const {
-    const std::lock_guard lock(mutex_);
+  std::uint32_t open(const std::string& address) const EC_EXCLUDES(mutex_) {
+    const MutexLock lock(mutex_);
     const auto found = open_.find(auth::network_of(address));
     return found == open_.end() ? 0 : found->second;
   }
 
  private:
   friend class AddressShare;
-  void enter(const std::string& network) {
-    const std::lock_guard lock(mutex_);
+  void enter(const std::string& network) EC_EXCLUDES(mutex_) {
+    const MutexLock lock(mutex_);
     ++open_[network];
   }
-  void leave(const std::string& network) {
-    const std::lock_guard lock(mutex_);
+  void leave(const std::string& network) EC_EXCLUDES(mutex_) {
+    const MutexLock lock(mutex_);
     const auto found = open_.find(network);
     if (found != open_.end() && --found->second == 0) open_.erase(found);
   }
 
   const std::uint32_t most_;
-  mutable std::mutex mutex_;
-  std::unordered_map<std::string, std::uint32_t> open_;
+  mutable Mutex mutex_;
+  std::unordered_map<std::string, std::uint32_t> open_ EC_GUARDED_BY(mutex_);
 };
 
 // One connection of an address, for as long as it lives. The limit must outlive it.

@@ -7,10 +7,11 @@
 #include <cstdio>
 #include <cstdlib>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <tuple>
 #include <vector>
+
+#include "edgecase/mutex.h"
 
 namespace edgecase::observe {
 namespace {
@@ -59,16 +60,16 @@ struct Logger::Repeats {
     std::string text;
   };
 
-  std::mutex mutex;
-  std::map<Key, Entry> entries;
+  Mutex mutex;
+  std::map<Key, Entry> entries EC_GUARDED_BY(mutex);
 
   static HeldBack tell(const Key& key, std::uint64_t count) {
     return {std::get<0>(key), std::get<1>(key),
             std::to_string(count) + " more like this: " + std::get<2>(key)};
   }
 
-  // Forgets what is over, or the oldest entry when there is no room. Needs the mutex.
-  void make_room(std::int64_t now_ns, std::vector<HeldBack>& told) {
+  // Forgets what is over, or the oldest entry when there is no room.
+  void make_room(std::int64_t now_ns, std::vector<HeldBack>& told) EC_REQUIRES(mutex) {
     auto oldest = entries.end();
     for (auto it = entries.begin(); it != entries.end();) {
       if (now_ns - it->second.window_start_ns >= kWindowNs) {
@@ -88,8 +89,8 @@ struct Logger::Repeats {
 
   // Whether the line may be written; `told` gets what is to be said before it.
   bool pass(LogLevel level, std::string_view area, std::string_view text, std::int64_t now_ns,
-            std::vector<HeldBack>& told) {
-    const std::lock_guard lock(mutex);
+            std::vector<HeldBack>& told) EC_EXCLUDES(mutex) {
+    const MutexLock lock(mutex);
     Key key(level, area, text.substr(0, kLineMaxBytes / 8));
     auto found = entries.find(key);
     if (found == entries.end()) {

@@ -3,8 +3,9 @@
 #include <cmath>
 #include <cstdio>
 #include <map>
-#include <mutex>
 #include <variant>
+
+#include "edgecase/mutex.h"
 
 namespace edgecase::observe {
 namespace {
@@ -86,16 +87,16 @@ struct Metrics::State {
     std::map<std::string, Metric> metrics;  // by label text
   };
 
-  mutable std::mutex mutex;
-  std::map<std::string, Family, std::less<>> families;
-  std::size_t count = 0;
+  mutable Mutex mutex;
+  std::map<std::string, Family, std::less<>> families EC_GUARDED_BY(mutex);
+  std::size_t count EC_GUARDED_BY(mutex) = 0;
   Counter spare_counter;
   Gauge spare_gauge;
   Histogram spare_histogram;
 
-  // Null when the registry is full or the name is taken by another kind. Needs the mutex.
+  // Null when the registry is full or the name is taken by another kind.
   Metric* find_or_make(FamilyKind kind, std::string_view name, std::string_view help,
-                       const Labels& labels, Metric made) {
+                       const Labels& labels, Metric made) EC_REQUIRES(mutex) {
     auto family = families.find(name);
     if (family == families.end()) {
       if (count >= kSeriesMax) return nullptr;
@@ -112,8 +113,8 @@ struct Metrics::State {
 
   template <typename T>
   T& get(FamilyKind kind, std::string_view name, std::string_view help, const Labels& labels,
-         T& spare) {
-    const std::lock_guard lock(mutex);
+         T& spare) EC_EXCLUDES(mutex) {
+    const MutexLock lock(mutex);
     Metric* metric = find_or_make(kind, name, help, labels, std::make_unique<T>());
     if (metric == nullptr) return spare;
     auto* owned = std::get_if<std::unique_ptr<T>>(metric);
@@ -138,23 +139,24 @@ Histogram& Metrics::histogram(std::string_view name, std::string_view help, cons
 
 void Metrics::callback(MetricKind kind, std::string_view name, std::string_view help,
                        const Labels& labels, std::function<double()> value) {
-  const std::lock_guard lock(state_->mutex);
+  const MutexLock lock(state_->mutex);
   const FamilyKind family = kind == MetricKind::Counter ? FamilyKind::Counter : FamilyKind::Gauge;
   State::Metric* metric = state_->find_or_make(family, name, help, labels, State::Callback());
   if (metric != nullptr) *metric = std::move(value);
 }
 
 void Metrics::clear_callbacks() {
-  const std::lock_guard lock(state_->mutex);
-  for (auto& [name, family] : state_->families) {
-    state_->count -= std::erase_if(family.metrics, [](const auto& entry) {
+  State& state = *state_;
+  const MutexLock lock(state.mutex);
+  for (auto& [name, family] : state.families) {
+    state.count -= std::erase_if(family.metrics, [](const auto& entry) {
       return std::holds_alternative<State::Callback>(entry.second);
     });
   }
 }
 
 std::string Metrics::render() const {
-  const std::lock_guard lock(state_->mutex);
+  const MutexLock lock(state_->mutex);
   std::string out;
   for (const auto& [name, family] : state_->families) {
     if (family.metrics.empty()) continue;

@@ -17,7 +17,7 @@ Status unknown(const std::string& name) {
 
 PinnedMoments::~PinnedMoments() {
   {
-    const std::scoped_lock lock(mutex_);
+    const MutexLock lock(mutex_);
     ending_ = true;
     ends_.notify_all();
   }
@@ -30,7 +30,7 @@ Result<std::string> PinnedMoments::pin() {
   static_cast<void>(engine_.flush().ok());
   std::shared_ptr<const Snapshot> snapshot = engine_.snapshot();
   std::shared_ptr<const Snapshot> given_up;  // let go of after the lock
-  const std::scoped_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   if (moments_.size() == kMomentsMax) given_up = take_idle();
   if (moments_.size() == kMomentsMax) {
     return busy("backups read " + std::to_string(kMomentsMax) +
@@ -63,7 +63,7 @@ std::shared_ptr<const Snapshot> PinnedMoments::take_idle() {
 
 Result<std::shared_ptr<const Snapshot>> PinnedMoments::use(const std::string& name) {
   sweep();
-  const std::scoped_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = moments_.find(name);
   if (found == moments_.end()) return unknown(name);
   found->second.used_ns = clock_.boot_ns();
@@ -72,7 +72,7 @@ Result<std::shared_ptr<const Snapshot>> PinnedMoments::use(const std::string& na
 
 Status PinnedMoments::release(const std::string& name) {
   std::shared_ptr<const Snapshot> snapshot;  // let go of after the lock
-  const std::scoped_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = moments_.find(name);
   if (found == moments_.end()) return unknown(name);
   snapshot = std::move(found->second.snapshot);
@@ -82,14 +82,14 @@ Status PinnedMoments::release(const std::string& name) {
 
 void PinnedMoments::release_all() {
   std::map<std::string, Moment> released;  // let go of after the lock
-  const std::scoped_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   released.swap(moments_);
 }
 
 void PinnedMoments::sweep() {
   std::vector<std::shared_ptr<const Snapshot>> left_behind;
   const std::int64_t now_ns = clock_.boot_ns();
-  const std::scoped_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   for (auto moment = moments_.begin(); moment != moments_.end();) {
     // One that a request reads is in use.
     const bool is_read = moment->second.snapshot.use_count() > 1;
@@ -106,14 +106,14 @@ void PinnedMoments::sweep() {
 }
 
 std::size_t PinnedMoments::count() const {
-  const std::scoped_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   return moments_.size();
 }
 
 void PinnedMoments::watch() {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   while (!ending_ && !moments_.empty()) {
-    ends_.wait_for(lock, sweep_pause_);
+    ends_.wait_for(mutex_, std::chrono::nanoseconds(sweep_pause_).count());
     lock.unlock();
     sweep();
     lock.lock();

@@ -7,16 +7,15 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <thread>
 
 #include "edgecase/clock.h"
 #include "edgecase/engine.h"
+#include "edgecase/mutex.h"
 
 namespace edgecase::query {
 
@@ -35,15 +34,15 @@ class PinnedMoments {
   ~PinnedMoments();
 
   // Pins a moment and returns its name. Busy: kMomentsMax.
-  Result<std::string> pin();
+  Result<std::string> pin() EC_EXCLUDES(mutex_);
   // For a request; the lease begins anew. NotFound: released, or left behind.
-  Result<std::shared_ptr<const Snapshot>> use(const std::string& name);
+  Result<std::shared_ptr<const Snapshot>> use(const std::string& name) EC_EXCLUDES(mutex_);
   // NotFound.
-  Status release(const std::string& name);
-  void release_all();
+  Status release(const std::string& name) EC_EXCLUDES(mutex_);
+  void release_all() EC_EXCLUDES(mutex_);
   // Lets go of what nobody used for kLeaseNs, and of what was revoked.
-  void sweep();
-  std::size_t count() const;
+  void sweep() EC_EXCLUDES(mutex_);
+  std::size_t count() const EC_EXCLUDES(mutex_);
 
  private:
   struct Moment {
@@ -51,19 +50,20 @@ class PinnedMoments {
     std::int64_t used_ns = 0;  // by boot_ns()
   };
 
-  void watch();
-  std::shared_ptr<const Snapshot> take_idle();  // mutex_ is held; null: none is
+  void watch() EC_EXCLUDES(mutex_);
+  std::shared_ptr<const Snapshot> take_idle() EC_REQUIRES(mutex_);  // null: none is
 
   Engine& engine_;
   Clock& clock_;
   const std::chrono::milliseconds sweep_pause_;
-  mutable std::mutex mutex_;
-  std::condition_variable ends_;
-  std::map<std::string, Moment> moments_;
-  std::uint64_t pinned_ = 0;  // ever
-  bool watched_ = false;
-  bool ending_ = false;
-  std::thread watcher_;
+  mutable Mutex mutex_;
+  CondVar ends_;
+  std::map<std::string, Moment> moments_ EC_GUARDED_BY(mutex_);
+  std::uint64_t pinned_ EC_GUARDED_BY(mutex_) = 0;  // ever
+  bool watched_ EC_GUARDED_BY(mutex_) = false;
+  bool ending_ EC_GUARDED_BY(mutex_) = false;
+  std::thread watcher_
+      EC_GUARDED_BY(mutex_);  // the destructor joins it, when nobody calls any more
 };
 
 }  // namespace edgecase::query

@@ -1,7 +1,6 @@
 #include "query/series_summary.h"
 
 #include <algorithm>
-#include <chrono>
 #include <tuple>
 #include <utility>
 
@@ -11,7 +10,7 @@ namespace edgecase::query {
 namespace {
 
 // How often a request that waits for another one's pass looks whether its client is still there.
-constexpr std::chrono::milliseconds kLookAgain{20};
+constexpr std::int64_t kLookAgainNs = 20'000'000;
 
 std::pair<std::uint32_t, std::uint32_t> ids_of(ByteView key) {
   std::uint32_t ids[2] = {};
@@ -48,7 +47,7 @@ const SeriesSummary::Row* SeriesSummary::find(const catalog::SeriesId& id) const
 
 Result<std::shared_ptr<const SeriesSummary>> SeriesSummaries::now(NamespaceId id,
                                                                   Patience* patience) {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   Passes& passes = passes_[id];
   // One that runs may have begun before the call.
   const std::uint64_t wanted = passes.begun + 1;
@@ -76,7 +75,7 @@ Result<std::shared_ptr<const SeriesSummary>> SeriesSummaries::now(NamespaceId id
         patience->rest();
         lock.lock();
       }
-      if (passes.is_running) ended_.wait_for(lock, kLookAgain);
+      if (passes.is_running) ended_.wait_for(mutex_, kLookAgainNs);
       if (patience != nullptr) {
         lock.unlock();
         patience->resume();

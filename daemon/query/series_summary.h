@@ -2,15 +2,14 @@
 // takes a hundred times as long where there are many.
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "catalog/catalog.h"
 #include "edgecase/engine.h"
+#include "edgecase/mutex.h"
 
 namespace edgecase::query {
 
@@ -40,7 +39,8 @@ class SeriesSummaries {
 
   // The summary of a moment that is not before the call. Errors: the engine's, and those of
   // `patience`, which may be null; Unsupported where the engine makes none.
-  Result<std::shared_ptr<const SeriesSummary>> now(NamespaceId id, Patience* patience);
+  Result<std::shared_ptr<const SeriesSummary>> now(NamespaceId id, Patience* patience)
+      EC_EXCLUDES(mutex_);
 
  private:
   // Passes over one namespace, while anybody asks.
@@ -53,9 +53,9 @@ class SeriesSummaries {
   };
 
   Engine& engine_;
-  std::mutex mutex_;
-  std::condition_variable ended_;
-  std::map<NamespaceId, Passes> passes_;
+  Mutex mutex_;
+  CondVar ended_;
+  std::map<NamespaceId, Passes> passes_ EC_GUARDED_BY(mutex_);
 };
 
 }  // namespace edgecase::query

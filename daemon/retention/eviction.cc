@@ -43,7 +43,7 @@ Eviction::~Eviction() {
 
 void Eviction::stop() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     stopping_ = true;
     changed_.notify_all();
   }
@@ -52,7 +52,7 @@ void Eviction::stop() {
 
 void Eviction::start() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     status_.is_on = true;
   }
   thread_ = std::thread([this] { run(); });
@@ -60,12 +60,14 @@ void Eviction::start() {
 }
 
 void Eviction::run() {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   while (!stopping_) {
     lock.unlock();
     look();
     lock.lock();
-    changed_.wait_for(lock, std::chrono::nanoseconds(kLookNs), [this] { return stopping_; });
+    const CondVar::Deadline deadline = CondVar::deadline_in(kLookNs);
+    while (!stopping_ && changed_.wait_until(mutex_, deadline)) {
+    }
   }
 }
 
@@ -102,7 +104,7 @@ void Eviction::look() {
   const std::vector<Drive> all = drives(stats);
   const auto low = std::find_if(all.begin(), all.end(), [](const Drive& d) { return d.is_low(); });
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     status_.makes_room = low != all.end();
     if (low == all.end()) status_.blocked.clear();
   }
@@ -190,7 +192,7 @@ void Eviction::make_room(const Drive& drive, const Stats& stats) {
   evicted_at_boot_ns_ = parts_.clock.boot_ns();
   waits_for_room_ = true;
   if (done.ok()) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     ++status_.evictions;
     status_.readings += step.readings;
     status_.value_bytes += step.value_bytes;
@@ -203,7 +205,7 @@ void Eviction::make_room(const Drive& drive, const Stats& stats) {
 
 void Eviction::block(const std::string& why) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (status_.blocked == why) return;
     status_.blocked = why;
   }
@@ -231,7 +233,7 @@ std::vector<bool> Eviction::refused(std::span<const wire::Reading> readings) con
 }
 
 EvictionStatus Eviction::status() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   EvictionStatus status = status_;
   status.refused_readings = refused_.load();
   const std::int64_t before_ns = latest_before_ns_.load();

@@ -16,10 +16,8 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -30,6 +28,7 @@
 #include "edgecase/clock.h"
 #include "edgecase/engine.h"
 #include "edgecase/file_system.h"
+#include "edgecase/mutex.h"
 #include "wire/reading.h"
 
 namespace edgecase::retention {
@@ -94,11 +93,11 @@ class Eviction {
   Eviction(const Eviction&) = delete;
   Eviction& operator=(const Eviction&) = delete;
 
-  void start();
+  void start() EC_EXCLUDES(mutex_);
   // Nothing goes any more. Idempotent.
-  void stop();
+  void stop() EC_EXCLUDES(mutex_);
   // One look at the drives, as the thread does every kLookNs.
-  void look();
+  void look() EC_EXCLUDES(mutex_);
 
   // Which of the readings have a time that was evicted; empty: none.
   std::vector<bool> refused(std::span<const wire::Reading> readings) const;
@@ -106,7 +105,7 @@ class Eviction {
   // Readings that arrive get no time before this one, or a clock that is behind would lose them.
   std::int64_t earliest_arrival_ns() const { return latest_before_ns_.load(); }
 
-  EvictionStatus status() const;
+  EvictionStatus status() const EC_EXCLUDES(mutex_);
 
  private:
   struct Drive {
@@ -118,15 +117,15 @@ class Eviction {
     bool is_low() const { return free_bytes < watermark_bytes; }
   };
 
-  void run();
+  void run() EC_EXCLUDES(mutex_);
   std::vector<Drive> drives(const Stats& stats) const;
   bool must_wait(const Stats& stats) const;
-  void make_room(const Drive& drive, const Stats& stats);
+  void make_room(const Drive& drive, const Stats& stats) EC_EXCLUDES(mutex_);
   std::uint64_t value_bytes_for(const Drive& drive, const Stats& stats) const;
   std::int64_t limit_ns() const;
   std::vector<std::string> namespaces() const;
   void count_readings(const std::vector<std::string>& names, EvictionStep& step) const;
-  void block(const std::string& why);
+  void block(const std::string& why) EC_EXCLUDES(mutex_);
 
   const EvictionParts parts_;
   std::atomic<std::int64_t> latest_before_ns_{INT64_MIN};
@@ -136,10 +135,10 @@ class Eviction {
   std::int64_t evicted_at_boot_ns_ = 0;
   bool waits_for_room_ = false;
 
-  mutable std::mutex mutex_;
-  std::condition_variable changed_;
-  bool stopping_ = false;
-  EvictionStatus status_;
+  mutable Mutex mutex_;
+  CondVar changed_;
+  bool stopping_ EC_GUARDED_BY(mutex_) = false;
+  EvictionStatus status_ EC_GUARDED_BY(mutex_);
   std::thread thread_;
 };
 

@@ -31,9 +31,7 @@ bool names_series(const Rule& rule, const catalog::SeriesEntry& series) {
 }  // namespace
 
 Result<std::vector<Rule>> RetentionService::plan_erasure(const catalog::Erased& erased,
-                                                         const catalog::SpanTaker& take,
-                                                         std::unique_lock<std::mutex>& lock) {
-  lock = std::unique_lock(mutex_);
+                                                         const catalog::SpanTaker& take) {
   for (const catalog::DeviceEntry& device : erased.devices) {
     if (device.id == 0) continue;
     Bytes prefix = kTopicRecord + topic_key({device.namespace_id, device.id, 0});
@@ -56,7 +54,7 @@ Result<std::vector<Rule>> RetentionService::plan_erasure(const catalog::Erased& 
   return gone;
 }
 
-// With the lock of plan_erasure(). Where no rule goes, only what the engine has for the erased
+// Where no rule goes, only what the engine has for the erased
 // does: all the rest is as it was.
 Status RetentionService::forget(const catalog::Erased& erased, const std::vector<Rule>& rules) {
   std::vector<RetentionRule> changes;

@@ -54,7 +54,7 @@ Result<Preview> RetentionService::preview_all(std::span<const Rule> rules,
   if (retention_ns && *retention_ns <= 0)
     return invalid_argument("a retention of nothing erases what comes");
   for (const Rule& rule : rules) EC_TRY(check_target(rule.namespace_name, rule.selector));
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   std::vector<Rule> next = rules_;
   if (retention_ns) {
     for (const Rule& rule : rules) {
@@ -67,7 +67,7 @@ Result<Preview> RetentionService::preview_all(std::span<const Rule> rules,
 
 Result<Preview> RetentionService::preview_clear(std::span<const Rule> rules) const {
   for (const Rule& rule : rules) EC_TRY(check_target(rule.namespace_name, rule.selector));
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   std::vector<Rule> next = rules_;
   for (const Rule& rule : rules)
     next = without(std::move(next), rule.namespace_name, rule.selector);
@@ -78,7 +78,7 @@ Result<Preview> RetentionService::preview_under(const std::vector<Rule>& next,
                                                 std::span<const Rule> rules) const {
   const std::int64_t now_ns = engine_.expiry_now_ns();
   Preview preview;
-  const auto look_at = [&](const catalog::SeriesEntry& entry) -> Status {
+  const auto look_at = [&](const catalog::SeriesEntry& entry) EC_REQUIRES(mutex_) -> Status {
     std::uint64_t readings = 0;
     EC_ASSIGN_OR_RETURN(PreviewSeries series, preview_series(next, entry, now_ns, readings));
     Preview of_one{1, readings, series.count, series.bytes, series.oldest_ns, series.next_ns, {}};

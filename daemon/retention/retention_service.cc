@@ -59,9 +59,11 @@ Result<std::unique_ptr<RetentionService>> RetentionService::open(Engine& engine,
                                                                  catalog::Catalog& catalog,
                                                                  std::int64_t default_ns) {
   std::unique_ptr<RetentionService> service(new RetentionService(engine, catalog, default_ns));
-  EC_TRY(service->load());
-  const std::lock_guard lock(service->mutex_);
-  EC_TRY(service->align(service->rules_));
+  {
+    const MutexLock lock(service->mutex_);
+    EC_TRY(service->load());
+    EC_TRY(service->align(service->rules_));
+  }
   return service;
 }
 
@@ -107,7 +109,7 @@ void RetentionService::tell_memory() {
 }
 
 std::vector<Rule> RetentionService::rules() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return rules_;
 }
 
@@ -144,7 +146,7 @@ std::int64_t RetentionService::series_ns(const std::vector<Rule>& rules,
 }
 
 std::int64_t RetentionService::retention_ns(const catalog::SeriesEntry& entry) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return series_ns(rules_, entry.namespace_name, entry.device, entry.sensor, entry.id);
 }
 
@@ -185,7 +187,7 @@ Status RetentionService::align(const std::vector<Rule>& rules) {
     WantedRules wanted;
     if (const std::int64_t ns = outermost_ns(rules, name); ns != kRetentionForever)
       wanted.add_namespace(ns);
-    EC_TRY(catalog_.each(name, {}, [&](const catalog::SeriesEntry& entry) {
+    EC_TRY(catalog_.each(name, {}, [&](const catalog::SeriesEntry& entry) EC_REQUIRES(mutex_) {
       add_series(rules, entry, false, wanted);
       return wanted.is_full() ? too_many_engine_rules() : ok();
     }));
@@ -260,7 +262,7 @@ Status RetentionService::set_all(std::span<const Rule> rules) {
     EC_TRY(check_target(rule.namespace_name, rule.selector));
   }
   EC_TRY(check_changes());
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   std::vector<Rule> next = rules_;
   WriteBatch batch, undo;
   undo.set_makes_room();
@@ -288,7 +290,7 @@ Status RetentionService::set_all(std::span<const Rule> rules) {
 
 Status RetentionService::clear(const std::string& namespace_name, const wire::Selector& selector) {
   EC_TRY(check_changes());
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto is_meant = [&](const Rule& each) { return same_rule(each, namespace_name, selector); };
   if (std::none_of(rules_.begin(), rules_.end(), is_meant))
     return not_found("no retention rule for " + selector.device + "/" + selector.sensor);
@@ -346,7 +348,7 @@ Status RetentionService::cover(std::span<const wire::Reading> readings,
                                   [](const wire::Reading& each) { return each.retention_ns > 0; });
   const bool may_forget = active_.load() && readings.front().retention_ns != wire::kRetentionUnsaid;
   if (!topics && !may_forget && !(has_new_series && active_.load())) return ok();
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   bool topics_changed = false;
   EC_TRY(note_topics(readings, ids, topics_changed));
   if (!topics_changed && !has_new_series) return ok();

@@ -16,7 +16,6 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -26,6 +25,7 @@
 #include "catalog/catalog.h"
 #include "catalog/set_aside.h"
 #include "edgecase/engine.h"
+#include "edgecase/mutex.h"
 #include "wire/reading.h"
 #include "wire/selector.h"
 
@@ -78,9 +78,9 @@ class RetentionService {
                                                         std::int64_t default_ns);
 
   // In the order of namespace and selector.
-  std::vector<Rule> rules() const;
+  std::vector<Rule> rules() const EC_EXCLUDES(mutex_);
   // The retention of one series, as it holds now.
-  std::int64_t retention_ns(const catalog::SeriesEntry& entry) const;
+  std::int64_t retention_ns(const catalog::SeriesEntry& entry) const EC_EXCLUDES(mutex_);
   std::int64_t default_ns() const { return default_ns_; }
   // No series is kept for less time than this; kRetentionForever: nothing expires.
   std::int64_t shortest_ns() const { return shortest_ns_.load(std::memory_order_relaxed); }
@@ -88,11 +88,12 @@ class RetentionService {
   // Holds on return, for what is stored already and for what comes later; durable. Devices that it
   // names need not have come yet. Errors: InvalidArgument (a retention below 1 ns), NotFound (a
   // namespace that does not exist), Busy (kRulesMax, or the engine's limit), the engine's.
-  Status set(const Rule& rule);
+  Status set(const Rule& rule) EC_EXCLUDES(mutex_);
   // The same of several rules: all of them or none.
-  Status set_all(std::span<const Rule> rules);
+  Status set_all(std::span<const Rule> rules) EC_EXCLUDES(mutex_);
   // NotFound: there is no such rule.
-  Status clear(const std::string& namespace_name, const wire::Selector& selector);
+  Status clear(const std::string& namespace_name, const wire::Selector& selector)
+      EC_EXCLUDES(mutex_);
   // What set() would do; without a retention: what the rules that are there will do. Errors as of
   // set().
   Result<Preview> preview(const std::string& namespace_name, const wire::Selector& selector,
@@ -100,68 +101,70 @@ class RetentionService {
   // The same of several rules, which overlap nowhere; their own retention means nothing. Busy: they
   // would be more than kRulesMax.
   Result<Preview> preview_all(std::span<const Rule> rules,
-                              std::optional<std::int64_t> retention_ns) const;
+                              std::optional<std::int64_t> retention_ns) const EC_EXCLUDES(mutex_);
   // What clear() of these rules would do; those that are not set change nothing.
-  Result<Preview> preview_clear(std::span<const Rule> rules) const;
+  Result<Preview> preview_clear(std::span<const Rule> rules) const EC_EXCLUDES(mutex_);
 
   // Before readings are written: `ids` are theirs. Series that are new get their rules, and those
   // that a topic says something of. Cheap when there is nothing to do. New series are covered again
   // once they are durable if generation() has changed since: rules that are set meanwhile do not
   // see them.
   Status cover(std::span<const wire::Reading> readings, std::span<const catalog::SeriesId> ids,
-               bool has_new_series);
+               bool has_new_series) EC_EXCLUDES(mutex_);
   std::uint64_t generation() const { return generation_.load(); }
 
   // Plans what is erased with its names (catalog/erased.h): `take` gets the keys of what topics
-  // said of it, and of the rules that name an erased device; returns these. Nothing changes until
-  // `lock` is let go; before, forget() follows the durable removal of the keys, and brings the
-  // engine's rules in line, as the next open() does.
+  // said of it, and of the rules that name an erased device; returns these. Nothing changes while
+  // change_lock() is held: until forget() has followed the durable removal of the keys. It brings
+  // the engine's rules in line, as the next open() does.
+  Mutex& change_lock() EC_RETURN_CAPABILITY(mutex_) { return mutex_; }
   Result<std::vector<Rule>> plan_erasure(const catalog::Erased& erased,
-                                         const catalog::SpanTaker& take,
-                                         std::unique_lock<std::mutex>& lock);
-  Status forget(const catalog::Erased& erased, const std::vector<Rule>& rules);
+                                         const catalog::SpanTaker& take) EC_REQUIRES(mutex_);
+  Status forget(const catalog::Erased& erased, const std::vector<Rule>& rules) EC_REQUIRES(mutex_);
 
  private:
   RetentionService(Engine& engine, catalog::Catalog& catalog, std::int64_t default_ns);
 
-  Status load();
+  Status load() EC_REQUIRES(mutex_);
   Status check_target(const std::string& namespace_name, const wire::Selector& selector) const;
   std::int64_t outermost_ns(const std::vector<Rule>& rules, std::string_view namespace_name) const;
   std::int64_t device_ns(const std::vector<Rule>& rules, std::string_view namespace_name,
                          std::string_view device) const;
   std::int64_t series_ns(const std::vector<Rule>& rules, std::string_view namespace_name,
                          std::string_view device, std::string_view sensor,
-                         const catalog::SeriesId& id) const;
+                         const catalog::SeriesId& id) const EC_REQUIRES(mutex_);
   bool is_new_device(const catalog::SeriesEntry& entry) const;
   bool is_new_series(const catalog::SeriesEntry& entry) const;
   bool add_series(const std::vector<Rule>& rules, const catalog::SeriesEntry& entry,
-                  bool may_be_new, WantedRules& wanted) const;
+                  bool may_be_new, WantedRules& wanted) const EC_REQUIRES(mutex_);
   // The engine's rules are made those of `rules`.
-  Status align(const std::vector<Rule>& rules);
+  Status align(const std::vector<Rule>& rules) EC_REQUIRES(mutex_);
   Status apply(std::vector<RetentionRule> changes);
   bool is_damaged() const { return is_damaged_ || catalog_.is_damaged(); }
   Status check_changes() const;
-  void tell_memory();
-  bool may_shorten(const Rule& rule) const;
+  void tell_memory() EC_REQUIRES(mutex_);
+  bool may_shorten(const Rule& rule) const EC_REQUIRES(mutex_);
   Status note_topics(std::span<const wire::Reading> readings,
-                     std::span<const catalog::SeriesId> ids, bool& changed);
+                     std::span<const catalog::SeriesId> ids, bool& changed) EC_REQUIRES(mutex_);
   std::vector<Rule> with(const std::vector<Rule>& rules, const Rule& rule) const;
   static std::vector<Rule> without(std::vector<Rule> rules, const std::string& namespace_name,
                                    const wire::Selector& selector);
-  // With mutex_ held: what would go of what `rules` match if `next` were all rules there are.
-  Result<Preview> preview_under(const std::vector<Rule>& next, std::span<const Rule> rules) const;
+  // What would go of what `rules` match if `next` were all rules there are.
+  Result<Preview> preview_under(const std::vector<Rule>& next, std::span<const Rule> rules) const
+      EC_REQUIRES(mutex_);
   Result<PreviewSeries> preview_series(const std::vector<Rule>& next,
                                        const catalog::SeriesEntry& entry, std::int64_t now_ns,
-                                       std::uint64_t& readings) const;
+                                       std::uint64_t& readings) const EC_REQUIRES(mutex_);
 
   Engine& engine_;
   catalog::Catalog& catalog_;
   const std::int64_t default_ns_;
   NamespaceId records_ = 0;
 
-  mutable std::mutex mutex_;
-  std::vector<Rule> rules_;
-  std::map<Bytes, std::int64_t> topics_;  // by namespace id and series prefix
+  mutable Mutex mutex_;
+  std::vector<Rule> rules_ EC_GUARDED_BY(mutex_);
+  // By namespace id and series prefix.
+  std::map<Bytes, std::int64_t> topics_ EC_GUARDED_BY(mutex_);
   catalog::SetAside set_aside_{engine_};  // for topics_
   std::atomic<std::int64_t> shortest_ns_{kRetentionForever};
   std::atomic<bool> active_{false};           // any rule, default or topic

@@ -19,7 +19,7 @@ Result<NamespaceId> open_namespace(Engine& engine) {
 }  // namespace
 
 Result<SigningKey::Secret> SigningKey::secret() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   EC_ASSIGN_OR_RETURN(const NamespaceId records, open_namespace(engine_));
   auto known = engine_.get(records, kKey, {});
   if (known.ok()) {

@@ -3,11 +3,11 @@
 // In the engine's namespace `_signing` (Placement::Metadata): 'K' -> the secret (32).
 #pragma once
 
-#include <mutex>
 #include <string_view>
 
 #include "edgecase/bytes.h"
 #include "edgecase/engine.h"
+#include "edgecase/mutex.h"
 #include "edgecase/random.h"
 
 namespace edgecase::sign {
@@ -24,13 +24,13 @@ class SigningKey {
     bool is_new = false;  // made by this call
   };
   // Durable where it is new. Errors: the engine's; Corruption of what is there.
-  Result<Secret> secret();
+  Result<Secret> secret() EC_EXCLUDES(mutex_);
   Random& random() { return random_; }
 
  private:
   Engine& engine_;
   Random& random_;
-  std::mutex mutex_;  // held while one is made
+  Mutex mutex_;  // held while one is made, so that there is one only; protects no member
 };
 
 }  // namespace edgecase::sign

@@ -96,8 +96,8 @@ class TlsServer::Identity {
 
 TlsServer::TlsServer(TlsFiles files, Complain complain, std::shared_ptr<const Identity> identity,
                      std::string version)
-    : files_(std::move(files)),
-      complain_(std::move(complain)),
+    : complain_(std::move(complain)),
+      files_(std::move(files)),
       identity_(std::move(identity)),
       version_(std::move(version)) {}
 
@@ -112,7 +112,7 @@ Result<std::shared_ptr<TlsServer>> TlsServer::load(TlsFiles files, Complain comp
 std::unique_ptr<net::Channel> TlsServer::accept(net::Socket socket, std::int64_t now_ns) {
   std::shared_ptr<const Identity> identity;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (now_ns - looked_ns_ >= kReloadNs) {
       looked_ns_ = now_ns;
       reload();
@@ -139,7 +139,7 @@ void TlsServer::reload() {
 Status TlsServer::change(TlsFiles files) {
   std::string version = version_of(files);
   EC_ASSIGN_OR_RETURN(std::shared_ptr<const Identity> fresh, Identity::load(files));
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   files_ = std::move(files);
   identity_ = std::move(fresh);
   version_ = std::move(version);
@@ -147,7 +147,7 @@ Status TlsServer::change(TlsFiles files) {
 }
 
 std::int64_t TlsServer::expires_ns() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return identity_->expires_ns();
 }
 

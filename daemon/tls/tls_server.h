@@ -11,9 +11,9 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 
+#include "edgecase/mutex.h"
 #include "edgecase/result.h"
 #include "net/channel.h"
 
@@ -37,26 +37,26 @@ class TlsServer {
   static Result<std::shared_ptr<TlsServer>> load(TlsFiles files, Complain complain);
 
   // `now_ns`: Clock::boot_ns(). Null: no memory.
-  std::unique_ptr<net::Channel> accept(net::Socket socket, std::int64_t now_ns);
+  std::unique_ptr<net::Channel> accept(net::Socket socket, std::int64_t now_ns) EC_EXCLUDES(mutex_);
 
   // Loads these files at once, for connections from then on. Errors as load(): nothing changes.
-  Status change(TlsFiles files);
+  Status change(TlsFiles files) EC_EXCLUDES(mutex_);
 
   // When the certificate at hand ends, ns since 1970; for status and for a warning in time.
-  std::int64_t expires_ns() const;
+  std::int64_t expires_ns() const EC_EXCLUDES(mutex_);
 
  private:
   class Identity;
   TlsServer(TlsFiles files, Complain complain, std::shared_ptr<const Identity> identity,
             std::string version);
-  void reload();
+  void reload() EC_REQUIRES(mutex_);
 
-  TlsFiles files_;  // with mutex_ held
   const Complain complain_;
-  mutable std::mutex mutex_;
-  std::shared_ptr<const Identity> identity_;
-  std::string version_;  // of the files
-  std::int64_t looked_ns_ = 0;
+  mutable Mutex mutex_;
+  TlsFiles files_ EC_GUARDED_BY(mutex_);
+  std::shared_ptr<const Identity> identity_ EC_GUARDED_BY(mutex_);
+  std::string version_ EC_GUARDED_BY(mutex_);  // of the files
+  std::int64_t looked_ns_ EC_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace edgecase::tls

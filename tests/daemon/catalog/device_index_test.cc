@@ -338,6 +338,7 @@ TEST_CASE("devices: of a group that is erased ranges without anything between ar
     catalog::Erased erased;
     for (const std::string& name : names) erased.devices.push_back({"home", name, 1, 1});
     std::vector<catalog::KeySpan> spans;
+    const MutexLock lock(room.index->change_lock());
     REQUIRE(room.index
                 ->plan_erasure(erased,
                                [&](const catalog::KeySpan& span) {
@@ -385,12 +386,13 @@ TEST_CASE("devices: terms that were taken back go with the device, or before it"
       std::vector<catalog::KeySpan> spans;
       WriteBatch batch;
       {
-        const auto lock = room.index->plan_erasure(erased, [&](const catalog::KeySpan& span) {
+        const MutexLock lock(room.index->change_lock());
+        const Status planned = room.index->plan_erasure(erased, [&](const catalog::KeySpan& span) {
           spans.push_back(span);
           batch.erase_range(span.namespace_id, span.lower, span.upper);
           return ok();
         });
-        REQUIRE(lock.ok());
+        REQUIRE(planned.ok());
         REQUIRE(room.engine.write(batch, Durability::Sync).ok());
         room.index->forget(erased);
       }

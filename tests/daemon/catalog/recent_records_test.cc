@@ -106,7 +106,10 @@ TEST_CASE("who keeps what is said of devices is told of each change, whatever be
   erased.devices.push_back({});
   erased.devices.back().namespace_name = "home";
   erased.devices.back().device = "kitchen";
-  index->forget(erased);
+  {
+    const MutexLock lock(index->change_lock());
+    index->forget(erased);
+  }
   CHECK(is_told());
   REQUIRE(index->forget_namespace("home").ok());
   CHECK(is_told());
