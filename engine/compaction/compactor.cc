@@ -146,7 +146,11 @@ Result<bool> Compactor::work() {
     if (status.ok() && *done) status = commit();
     if (status.ok() || (expires && finds_room(status))) return true;
     if (!erases) return status;
-    fail_erasure(status);
+    if (sets_apart(status)) {
+      discard_job();
+    } else {
+      fail_erasure(status);
+    }
     return true;
   }
   if (survey_ != nullptr) return survey();

@@ -148,6 +148,7 @@ class Compactor {
     std::set<FileNumber> to_empty;  // those that hold much of the ranges
     // What is in other files: items of the ranges that nothing points to, keys in summaries.
     std::map<FileNumber, ErasedItems> to_blank;
+    std::set<FileNumber> carved;      // damaged tables of which all that matters can be read
     std::uint64_t written_bytes = 0;  // by merges, before
   };
 
@@ -174,6 +175,11 @@ class Compactor {
   Result<ErasedItems> find_erased(const Version& version, FileNumber number,
                                   std::span<const RangeDelete> ranges);
   ValueFilePlace place_of(FileNumber number, Placement placement) const;
+  bool concerns_erasure(const TableMetadata& table) const;
+  Result<bool> pick_damaged(const Version& version);
+  Result<bool> carve(const Version& version, const TableMetadata& table);
+  bool finds_damage_at(const Version& version, FileNumber number);
+  Result<bool> destroy_unreadable(const Version& version, FileNumber number);
   Result<bool> readers_hold(std::span<const RangeDelete> ranges);
   Status blank_items();
   Status blank_items_of(const ValueFilePlace& place, const ErasedItems& erased);

@@ -53,7 +53,10 @@ Result<bool> Compactor::pick_erasure(const std::shared_ptr<const Version>& seen)
   const std::shared_ptr<const Version> version = begins ? context_.versions.current() : seen;
   Erasure& round = *erasure_;
   if (round.purged.lock() != version) {
-    if (auto plan = pick_purge(*version, round.purge)) return start_erasing(*std::move(plan));
+    EC_ASSIGN_OR_RETURN(const bool damaged, pick_damaged(*version));
+    if (damaged) return true;
+    if (auto plan = pick_purge(without_tables(*version, context_.host.lost_files()), round.purge))
+      return start_erasing(*std::move(plan));
     round.purged = version;
   }
   EC_ASSIGN_OR_RETURN(const bool looked, look_at_values(*version, round.ranges));
@@ -97,9 +100,18 @@ Status Compactor::look_at(const Version& version, FileNumber number,
                           std::span<const RangeDelete> ranges) {
   Erasure& round = *erasure_;
   auto found = find_erased(version, number, ranges);
+  if (!found.ok() && finds_damage_at(version, number)) {
+    round.live.erase(number);
+    found = find_erased(version, number, ranges);
+  }
   // What cannot be told of is emptied of what lives in it.
-  const bool damaged = found.status().code() == StatusCode::Corruption;
-  if (!found.ok() && !damaged) return found.status();
+  const bool damaged = !found.ok();
+  if (damaged) {
+    EC_ASSIGN_OR_RETURN(const bool destroyed, destroy_unreadable(version, number));
+    if (destroyed) return ok();
+    const StatusCode code = found.status().code();
+    if (code != StatusCode::Corruption && code != StatusCode::IoError) return found.status();
+  }
   const std::uint64_t file_bytes = version.value_files.at(number).size_bytes;
   // A sealed summary is never written twice: its place tells its nonce.
   const bool stays = !damaged && found->bytes * kBlankedShareMax <= file_bytes &&
@@ -120,7 +132,8 @@ Result<ErasedItems> Compactor::find_erased(const Version& version, FileNumber nu
   const Blanks blanks = uncertain_blanks_.contains(number) ? Blanks::Uncertain : Blanks::Durable;
   if (blanks == Blanks::Durable) {
     EC_ASSIGN_OR_RETURN(auto searched,
-                        search_erased_items(file_system, place, context_.tables, version, ranges));
+                        search_erased_items(file_system, place, context_.tables, version,
+                                            context_.host.lost_files(), ranges));
     if (searched) return std::move(*searched);
   }
   if (!round.live.contains(number)) {
@@ -128,7 +141,8 @@ Result<ErasedItems> Compactor::find_erased(const Version& version, FileNumber nu
     for (auto it = round.to_look_at.begin();
          it != round.to_look_at.end() && next.size() < kFilesOfOneLook; ++it)
       next.insert(*it);
-    EC_ASSIGN_OR_RETURN(round.live, find_live_items(context_.tables, version, next));
+    EC_ASSIGN_OR_RETURN(
+        round.live, find_live_items(context_.tables, version, next, context_.host.lost_files()));
   }
   return find_erased_items(file_system, place, round.live.at(number), ranges, blanks);
 }
@@ -199,7 +213,10 @@ Result<bool> Compactor::empty_values(const Version& version) {
   std::set<FileNumber>& files = erasure_->to_empty;
   std::erase_if(files, [&](FileNumber number) { return !version.value_files.contains(number); });
   if (files.empty()) return false;
-  if (auto plan = pick_emptying(version, files)) return start_erasing(*std::move(plan));
+  EC_ASSIGN_OR_RETURN(const bool damaged, pick_damaged(version));
+  if (damaged) return true;
+  if (auto plan = pick_emptying(without_tables(version, context_.host.lost_files()), files))
+    return start_erasing(*std::move(plan));
   // Nothing points into what is left.
   VersionEdit edit;
   remove_unused_value_files(version, edit);

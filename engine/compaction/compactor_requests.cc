@@ -115,11 +115,12 @@ std::shared_ptr<const Version> Compactor::mergeable(std::shared_ptr<const Versio
 
 // A merge failed. Whether that was for damage that nobody knew of: others go on without those runs.
 bool Compactor::sets_apart(const Status& failure) {
-  const bool is_damage =
-      failure.code() == StatusCode::Corruption || failure.code() == StatusCode::Unavailable;
+  const StatusCode code = failure.code();
+  const bool is_damage = code == StatusCode::Corruption || code == StatusCode::Unavailable ||
+                         code == StatusCode::IoError;
   if (!is_damage || !context_.host.check_values().ok()) return false;
   std::vector<TablePointer> tables;
-  if (job_ != nullptr && !job_erases_) {
+  if (job_ != nullptr) {
     for (const auto* inputs : {&job_->plan().groups, &job_->plan().singles})
       for (const MergeInput& input : *inputs)
         tables.insert(tables.end(), input.begin(), input.end());

@@ -86,11 +86,13 @@ class OrderedSearch {
  public:
   // `ranges` are those in the file.
   OrderedSearch(const ValueTableReader& values, const ValueTableSummary& summary,
-                TableCache& tables, const Version& version, std::span<const RangeDelete> ranges)
+                TableCache& tables, const Version& version, const std::set<FileNumber>& lost,
+                std::span<const RangeDelete> ranges)
       : values_(values),
         summary_(summary),
         tables_(tables),
         version_(version),
+        lost_(lost),
         ranges_(ranges),
         seen_(summary.items.size()) {}
 
@@ -190,7 +192,9 @@ class OrderedSearch {
   }
 
   Result<bool> leads_to(const TablePointer& table, const ValuePointer& pointer, ByteView first) {
-    if (ByteView(table->smallest) > first || ByteView(table->largest) < first) return false;
+    if (lost_.contains(table->number) || ByteView(table->smallest) > first ||
+        ByteView(table->largest) < first)
+      return false;
     if (std::none_of(
             table->value_files.begin(), table->value_files.end(),
             [&](const ValueFileUse& use) { return use.file_number == pointer.file_number; }))
@@ -205,6 +209,7 @@ class OrderedSearch {
   const ValueTableSummary& summary_;
   TableCache& tables_;
   const Version& version_;
+  const std::set<FileNumber>& lost_;
   const std::span<const RangeDelete> ranges_;
   ErasedItems found_;
   std::vector<Seen> seen_;  // by item
@@ -216,14 +221,15 @@ class OrderedSearch {
 }  // namespace
 
 Result<LiveItems> find_live_items(TableCache& tables, const Version& version,
-                                  const std::set<FileNumber>& files) {
+                                  const std::set<FileNumber>& files,
+                                  const std::set<FileNumber>& lost) {
   LiveItems live;
   for (const FileNumber number : files) live[number];
   for (const TablePointer& table : version.tables) {
     const bool leads_there =
         std::any_of(table->value_files.begin(), table->value_files.end(),
                     [&](const ValueFileUse& use) { return files.contains(use.file_number); });
-    if (!leads_there) continue;
+    if (!leads_there || lost.contains(table->number)) continue;
     RecordCursor records = tables.records({table});
     for (; records.valid(); records.next_record()) {
       const ValuePointer& pointer = records.record().pointer;
@@ -265,13 +271,14 @@ Result<ErasedItems> find_erased_items(FileSystem& file_system, const ValueFilePl
 Result<std::optional<ErasedItems>> search_erased_items(FileSystem& file_system,
                                                        const ValueFilePlace& place,
                                                        TableCache& tables, const Version& version,
+                                                       const std::set<FileNumber>& lost,
                                                        std::span<const RangeDelete> ranges) {
   EC_ASSIGN_OR_RETURN(const auto values, open_values(file_system, place));
   EC_ASSIGN_OR_RETURN(const ValueTableSummary summary, values->summary());
   const std::vector<RangeDelete> inside = ranges_in(summary, ranges);
   if (inside.empty()) return {ErasedItems()};
   if (!summary.ascending) return {std::nullopt};
-  return OrderedSearch(*values, summary, tables, version, inside).run();
+  return OrderedSearch(*values, summary, tables, version, lost, inside).run();
 }
 
 Result<FileBytes> end_without_keys(FileSystem& file_system, const ValueFilePlace& place) {

@@ -21,10 +21,12 @@ namespace edgecase::engine {
 
 class KeyRing;
 
-// Offsets of the items that tables point to, ascending, by value file: of `files` alone.
+// Offsets of the items that tables point to, ascending, by value file: of `files` alone. Tables
+// that are `lost` are not asked: nothing of the ranges that are looked for lies in one.
 using LiveItems = std::map<FileNumber, std::vector<std::uint64_t>>;
 Result<LiveItems> find_live_items(TableCache& tables, const Version& version,
-                                  const std::set<FileNumber>& files);
+                                  const std::set<FileNumber>& files,
+                                  const std::set<FileNumber>& lost);
 
 struct ErasedItems {
   // That nothing points to and that hold an entry of the ranges, or cannot be read; by offset.
@@ -56,6 +58,7 @@ Result<ErasedItems> find_erased_items(FileSystem& file_system, const ValueFilePl
 Result<std::optional<ErasedItems>> search_erased_items(FileSystem& file_system,
                                                        const ValueFilePlace& place,
                                                        TableCache& tables, const Version& version,
+                                                       const std::set<FileNumber>& lost,
                                                        std::span<const RangeDelete> ranges);
 
 // The end of a file that is not sealed, with a summary that names no key: to be written over the

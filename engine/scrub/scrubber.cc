@@ -241,8 +241,7 @@ bool Scrubber::look_at(const std::vector<TablePointer>& tables) {
   std::set<FileNumber> seen;
   const auto look = [&](const Target& target) {
     const Status read = read_whole(target);
-    const bool is_lost =
-        read.code() == StatusCode::Corruption || read.code() == StatusCode::NotFound;
+    const bool is_lost = is_damage(read) || read.code() == StatusCode::NotFound;
     if (is_lost || target.has_blanks) judge(target, read.message());
   };
   for (const TablePointer& table : tables) {

@@ -298,12 +298,29 @@ std::vector<ObsoleteFile> withdraw_dropped(const VersionState& state, VersionEdi
   return withdrawn;
 }
 
+bool is_damaged(const TableMetadata& table, const std::set<FileNumber>& lost) {
+  return lost.contains(table.number) ||
+         std::any_of(table.value_files.begin(), table.value_files.end(),
+                     [&](const ValueFileUse& use) { return lost.contains(use.file_number); });
+}
+
+Version without_tables(const Version& version, const std::set<FileNumber>& lost) {
+  const auto is_apart = [&](const TablePointer& table) { return is_damaged(*table, lost); };
+  Version sound = version;
+  std::copy_if(version.tables.begin(), version.tables.end(), std::back_inserter(sound.set_apart),
+               is_apart);
+  std::erase_if(sound.tables, is_apart);
+  std::erase_if(sound.level0, is_apart);
+  for (auto& [id, tree] : sound.trees) {
+    for (Run& run : tree) std::erase_if(run.tables, is_apart);
+    std::erase_if(tree, [](const Run& run) { return run.tables.empty(); });
+  }
+  std::erase_if(sound.trees, [](const auto& tree) { return tree.second.empty(); });
+  return sound;
+}
+
 Version without_runs(const Version& version, const std::set<FileNumber>& lost) {
-  const auto is_lost = [&](const TablePointer& table) {
-    return lost.contains(table->number) ||
-           std::any_of(table->value_files.begin(), table->value_files.end(),
-                       [&](const ValueFileUse& use) { return lost.contains(use.file_number); });
-  };
+  const auto is_lost = [&](const TablePointer& table) { return is_damaged(*table, lost); };
   // By run, from level 1 on: a table of it that was merged alone could not come back between
   // others.
   std::set<FileNumber> runs;

@@ -77,6 +77,10 @@ constexpr std::size_t range_deletes_max(std::uint64_t memory_limit_bytes) {
 // a table which is one of `lost`, or points into one. They stay as they are, and what they may hold
 // counts wherever it is asked whether something older lies elsewhere.
 Version without_runs(const Version& version, const std::set<FileNumber>& lost);
+// The same without these tables alone, for merges whose output stays in the run of its inputs.
+Version without_tables(const Version& version, const std::set<FileNumber>& lost);
+// Whether a table is one of `lost`, or points into one.
+bool is_damaged(const TableMetadata& table, const std::set<FileNumber>& lost);
 
 // Everything the manifest knows. A copy is cheap enough to be made for each edit.
 struct VersionState {
