@@ -429,11 +429,9 @@ void Compactor::give_up(const Status& cause) {
     return schedule_run(0);
   }
   std::int64_t delay_ns = 0;
-  bool first = false;
   bool others_wait = false;
   {
     MutexLock lock(mutex_);
-    first = failure_.ok();
     failure_ = failure;
     ++stats_.failures;
     retry_delay_ns_ = std::clamp(2 * retry_delay_ns_, kRetryDelayMinNs, kRetryDelayMaxNs);
@@ -441,7 +439,7 @@ void Compactor::give_up(const Status& cause) {
     delay_ns = retry_delay_ns_;
     others_wait = requests_.size() > (current_ != nullptr ? 1 : 0) || erasure_asked_;
   }
-  if (first) context_.host.report(failure);
+  context_.host.report(failure);
   if (current_ != nullptr) finish_request(failure);
   // Whoever asked for a merge or an erasure is not kept waiting by one that nobody asked for.
   schedule_run(others_wait ? 0 : delay_ns);

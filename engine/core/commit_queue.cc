@@ -3,6 +3,12 @@
 #include "base/check.h"
 
 namespace edgecase::engine {
+namespace {
+
+// From here on another one may lead.
+void hand_over() EC_RELEASE(leading) EC_NO_THREAD_SAFETY_ANALYSIS {}
+
+}  // namespace
 
 bool CommitQueue::try_lead() {
   State expected = State::Free;
@@ -11,6 +17,8 @@ bool CommitQueue::try_lead() {
 }
 
 void CommitQueue::leave() {
+  group_.clear();
+  hand_over();
   State expected = State::Alone;
   if (state_.compare_exchange_strong(expected, State::Free, std::memory_order_release,
                                      std::memory_order_relaxed))
@@ -19,7 +27,11 @@ void CommitQueue::leave() {
   pass_on();
 }
 
-bool CommitQueue::wait_for_turn(Writer& writer, std::vector<Writer*>& group) {
+bool CommitQueue::wait_for_turn(Writer& writer) {
+  return wait_in_queue(writer);
+}
+
+bool CommitQueue::wait_in_queue(Writer& writer) {
   MutexLock lock(mutex_);
   writers_.push_back(&writer);
   if (writers_.size() == 1) {
@@ -31,7 +43,8 @@ bool CommitQueue::wait_for_turn(Writer& writer, std::vector<Writer*>& group) {
   while (!writer.leads_ && !writer.done_) writer.wake_->wait(mutex_);
   if (!writer.leads_) return false;
   if (writer.durability == Durability::Sync) gather();
-  take_group(group);
+  const RoleScope leads(leading);
+  take_group();
   return true;
 }
 
@@ -45,25 +58,26 @@ void CommitQueue::gather() {
   gathered_for_ = 0;
 }
 
-void CommitQueue::take_group(std::vector<Writer*>& group) {
+void CommitQueue::take_group() {
   std::size_t bytes = 0;
   for (Writer* waiting : writers_) {
     if (waiting->batch == nullptr) break;
     bytes += waiting->batch->size_bytes();
-    if (!group.empty() && bytes > kGroupMaxBytes) break;
-    group.push_back(waiting);
+    if (!group_.empty() && bytes > kGroupMaxBytes) break;
+    group_.push_back(waiting);
   }
 }
 
-void CommitQueue::finish(std::vector<Writer*>& group, std::int64_t synced_ns) {
+void CommitQueue::finish(std::int64_t synced_ns) {
   MutexLock lock(mutex_);
-  if (synced_ns > 0) gathering_.synced(group.size(), writers_.size() - group.size(), synced_ns);
-  if (group.empty()) pop();
-  for (const Writer* finished : group) {
+  if (synced_ns > 0) gathering_.synced(group_.size(), writers_.size() - group_.size(), synced_ns);
+  if (group_.empty()) pop();
+  for (const Writer* finished : group_) {
     EC_CHECK(writers_.front() == finished);
     pop();
   }
-  group.clear();
+  group_.clear();
+  hand_over();
   pass_on();
 }
 

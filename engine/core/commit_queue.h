@@ -23,6 +23,10 @@
 
 namespace edgecase::engine {
 
+// Held by the thread that leads: it alone changes what is EC_GUARDED_BY(leading), and the queue
+// hands that over from one to the next.
+inline constexpr Role leading;
+
 class CommitQueue {
  public:
   // Bounds what a follower waits for, and by how much a memtable outgrows its limit.
@@ -42,16 +46,20 @@ class CommitQueue {
     std::optional<CondVar> wake_;  // once it waits
   };
 
-  // Whether the caller leads now; it does not wait for that, and is nobody's Writer.
-  bool try_lead();
-  // Of who led that way.
-  void leave() EC_EXCLUDES(mutex_);
+  // Whether the caller leads now; it does not wait for that, and is nobody's Writer. The group is
+  // empty.
+  bool try_lead() EC_TRY_ACQUIRE(true, leading);
+  // Of who led that way. Empties the group.
+  void leave() EC_RELEASE(leading) EC_EXCLUDES(mutex_);
 
-  // Until the writer leads: then `group`, which is the leader's, has it and those behind it that go
-  // together, and none if it has no batch. False: another one that led has done what it wanted.
-  bool wait_for_turn(Writer& writer, std::vector<Writer*>& group) EC_EXCLUDES(mutex_);
+  // Until the writer leads: then the group has it and those behind it that go together, and none if
+  // it has no batch. False: another one that led has done what it wanted.
+  bool wait_for_turn(Writer& writer) EC_TRY_ACQUIRE(true, leading) EC_EXCLUDES(mutex_);
   // Of a Writer that led. The log was synced for the group, for so long; 0: it was not. Empties it.
-  void finish(std::vector<Writer*>& group, std::int64_t synced_ns) EC_EXCLUDES(mutex_);
+  void finish(std::int64_t synced_ns) EC_RELEASE(leading) EC_EXCLUDES(mutex_);
+
+  // Whose batches the leader commits.
+  std::vector<Writer*>& group() EC_REQUIRES(leading) { return group_; }
 
   // Writers that lead or wait.
   std::size_t size() const EC_EXCLUDES(mutex_) {
@@ -62,11 +70,13 @@ class CommitQueue {
  private:
   enum class State : unsigned char { Free, Alone, Queued };
 
+  bool wait_in_queue(Writer& writer) EC_EXCLUDES(mutex_);
   void gather() EC_REQUIRES(mutex_);
-  void take_group(std::vector<Writer*>& group) EC_REQUIRES(mutex_);
+  void take_group() EC_REQUIRES(mutex_, leading);
   void pop() EC_REQUIRES(mutex_);
   void pass_on() EC_REQUIRES(mutex_);
 
+  std::vector<Writer*> group_ EC_GUARDED_BY(leading);
   mutable Mutex mutex_;
   // Queued exactly while writers_ is not empty, when mutex_ is free.
   std::atomic<State> state_{State::Free};

@@ -5,7 +5,7 @@
 namespace edgecase::engine {
 
 void EngineImpl::CompactionDoor::schedule(std::int64_t delay_ns, std::function<void()> task) {
-  engine_.schedule_on_compaction(delay_ns, std::move(task));
+  engine_.tasks_.schedule_after(Lane::Compaction, delay_ns, std::move(task));
 }
 
 void EngineImpl::CompactionDoor::publish() {
@@ -17,30 +17,28 @@ void EngineImpl::CompactionDoor::revoke() {
 }
 
 void EngineImpl::CompactionDoor::report(const Status& health) {
-  EventListener& listener = engine_.environment_.listener;
-  if (health.ok()) return listener.on_resumed(name_of(engine_.compaction_failure_layer_));
-  engine_.compaction_failure_layer_ = layer_of(health);
-  listener.on_degraded(name_of(engine_.compaction_failure_layer_), health);
+  if (health.ok()) return engine_.health_.succeed(Work::Merge);
+  engine_.health_.fail(Work::Merge, health);
 }
 
 std::uint64_t EngineImpl::CompactionDoor::user_bytes() const {
-  return engine_.user_bytes_written_.load();
+  return engine_.leader_->user_bytes();
 }
 
 std::uint64_t EngineImpl::CompactionDoor::flushed_bytes() const {
-  return engine_.table_value_bytes_.load() + engine_.table_metadata_bytes_.load();
+  return engine_.flushes_->written_bytes();
 }
 
 Status EngineImpl::CompactionDoor::check_values() {
-  return engine_.values_layer_is_used() ? engine_.check_values() : ok();
+  return engine_.store_->uses_values_drive() ? engine_.values_->check() : ok();
 }
 
 bool EngineImpl::CompactionDoor::is_roomy() const {
-  return engine_.free_space_.is_roomy();
+  return engine_.room_->is_roomy();
 }
 
 bool EngineImpl::CompactionDoor::release_reserve() {
-  return engine_.release_reserve();
+  return engine_.room_->release_reserve();
 }
 
 std::set<FileNumber> EngineImpl::CompactionDoor::lost_files() {
@@ -52,12 +50,12 @@ bool EngineImpl::CompactionDoor::look_for_damage(const std::vector<TablePointer>
 }
 
 ExpiryView EngineImpl::CompactionDoor::expiry() {
-  return engine_.expiry_of_bytes();
+  return engine_.store_->expiry_of_bytes();
 }
 
 Result<bool> EngineImpl::CompactionDoor::clear_expired_log() {
-  EC_TRY(engine_.note_expiry_mark(kExpiryMarkNs));
-  return engine_.clear_expired_log();
+  EC_TRY(engine_.retention_->note_mark());
+  return engine_.retention_->clear_log();
 }
 
 Result<bool> EngineImpl::CompactionDoor::finish_erasure(SequenceNumber through) {

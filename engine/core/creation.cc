@@ -87,16 +87,8 @@ Status EngineImpl::check_identities() {
   return ok();
 }
 
-// Whether the values drive can be written to. One that was not there when the store was opened is
-// locked and looked through first.
-Status EngineImpl::check_values() {
-  EC_TRY(check_values_identity(file_system_, options_.values_directory, store_id_));
-  return values_admitted_.load(std::memory_order_acquire) ? ok() : admit_values();
-}
-
+// What ValuesDrive does once.
 Status EngineImpl::admit_values() {
-  MutexLock lock(admission_);
-  if (values_admitted_.load(std::memory_order_acquire)) return ok();
   if (values_lock_ == nullptr)
     EC_TRY(lock_directory(options_.values_directory, values_lock_).on(Drive::Values));
   const std::shared_ptr<const Version> version = versions_->current();
@@ -104,8 +96,7 @@ Status EngineImpl::admit_values() {
                       find_lost_files(*version, Placement::Values).on(Drive::Values));
   for (const LostFile& each : lost) scrubber_->note(each.layer, each.number, each.problem);
   remove_orphans_in(options_.values_directory, *version);
-  values_admitted_.store(true, std::memory_order_release);
-  fill_reserve();
+  room_->fill_reserve();
   return ok();
 }
 

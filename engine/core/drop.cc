@@ -72,7 +72,7 @@ Status EngineImpl::drop_namespace(NamespaceId id) {
   // the next merge.
   const auto attempt = [&] { return versions_->drop_namespace(id); };
   Status dropped = attempt();
-  if (!dropped.ok()) dropped = use_reserve(std::move(dropped), attempt);
+  if (!dropped.ok()) dropped = flushes_->with_reserve(std::move(dropped), attempt);
   EC_TRY(dropped);
   if (keys_ != nullptr) keys_->drop_namespace(id);
   publish_version();

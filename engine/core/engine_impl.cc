@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "compaction/purge.h"
 #include "file/file_names.h"
 #include "file/locked_memory.h"
 
@@ -30,25 +29,23 @@ EngineImpl::EngineImpl(const Options& options, const Environment& environment)
     : options_(options),
       environment_(environment),
       file_system_(environment.file_system),
-      remover_(environment.file_system,
-               [this] {
-                 return options_.removal == Removal::Overwrite ||
-                        has_erased_.load(std::memory_order_acquire) ||
-                        (versions_ != nullptr && versions_->has_erasures());
-               }),
-      reserve_(environment.file_system,
-               {reserve_path(options.metadata_directory), reserve_path(options.values_directory)},
-               options.erasure_reserve_bytes),
-      free_space_(environment.file_system, environment.clock, options.metadata_directory,
-                  options.values_directory, options.keep_free_bytes) {
+      tasks_(environment.executor),
+      health_(environment.clock, environment.listener),
+      remover_(environment.file_system, [this] {
+        return options_.removal == Removal::Overwrite ||
+               (views_ != nullptr && views_->has_erased()) ||
+               (versions_ != nullptr && versions_->has_erasures());
+      }) {
   if (options_.encryption) static_cast<void>(lock_in_memory(&options_, sizeof options_));
 }
 
 EngineImpl::~EngineImpl() {
-  gate_->close();
+  tasks_.close();
+  // A store that did not open is left as it was.
+  if (leader_ == nullptr || !leader_->is_replayed()) return;
   // Nothing acknowledged depends on it, but what was written without Sync outlives a power cut too.
-  if (wal_ != nullptr && wal_->sync().ok()) wal_->rest();
-  if (expiry_clock_ != nullptr) static_cast<void>(note_expiry_mark(0).ok());
+  if (wal_->sync().ok()) wal_->rest();
+  static_cast<void>(retention_->note_last_mark().ok());
 }
 
 Result<NamespaceId> EngineImpl::create_namespace(std::string_view name,
@@ -64,36 +61,118 @@ std::vector<NamespaceInfo> EngineImpl::namespaces() const {
   return versions_->state().namespaces;
 }
 
-std::uint64_t EngineImpl::memory_bytes() const {
-  const std::uint64_t limit = options_.memory_limit_bytes;
-  const std::uint64_t others =
-      set_aside_.load(std::memory_order_relaxed) + versions_->memory_bytes();
-  return std::max(limit - std::min(limit, others), kMemoryLimitMinBytes);
+Status EngineImpl::write(const WriteBatch& batch, Durability durability) {
+  return leader_->write(batch, durability);
 }
 
-std::uint64_t EngineImpl::memtable_bytes() const {
-  return options_.memtable_bytes != 0 ? options_.memtable_bytes : memory_bytes() / kMemtableShare;
+void EngineImpl::set_commit_companion(CommitCompanion* companion) {
+  leader_->set_companion(companion);
 }
 
-void EngineImpl::set_aside(std::uint64_t before, std::uint64_t now) {
-  set_aside_.fetch_add(now - before, std::memory_order_relaxed);
-  tables_->resize(memory_bytes() / kCacheShare);
+Result<Bytes> EngineImpl::get(NamespaceId namespace_id, ByteView key, const ReadOptions& options) {
+  return reads_->get(namespace_id, key, options);
 }
 
-std::uint64_t EngineImpl::kept_memtable_bytes() const {
-  // Whoever lets go of one last frees it: not under the lock.
-  std::vector<std::shared_ptr<const Memtable>> kept;
-  {
-    MutexLock lock(mutex_);
-    for (const auto& retired : retired_memtables_) kept.push_back(retired.lock());
-  }
-  std::uint64_t bytes = 0;
-  for (const auto& memtable : kept) bytes += memtable == nullptr ? 0 : memtable->memory_bytes();
-  return bytes;
+Result<std::unique_ptr<Iterator>> EngineImpl::scan(NamespaceId namespace_id, const KeyRange& range,
+                                                   const ReadOptions& options) {
+  return reads_->scan(namespace_id, range, options);
+}
+
+Result<RangeStats> EngineImpl::range_stats(NamespaceId namespace_id, const KeyRange& range,
+                                           const ReadOptions& options) {
+  return reads_->range_stats(namespace_id, range, options);
+}
+
+Status EngineImpl::summarize(NamespaceId namespace_id, const KeyRange& range,
+                             std::size_t prefix_bytes, const ReadOptions& options,
+                             const PrefixTaker& take) {
+  return reads_->summarize(namespace_id, range, prefix_bytes, options, take);
+}
+
+Result<std::uint64_t> EngineImpl::approximate_size(NamespaceId namespace_id,
+                                                   const KeyRange& range) {
+  return reads_->approximate_size(namespace_id, range);
+}
+
+Result<std::vector<FileShare>> EngineImpl::locate(NamespaceId namespace_id, const KeyRange& range) {
+  return reads_->locate(namespace_id, range);
+}
+
+std::shared_ptr<const Snapshot> EngineImpl::snapshot() {
+  return reads_->snapshot();
+}
+
+std::weak_ptr<const void> EngineImpl::held_snapshots() {
+  return reads_->held_snapshots();
+}
+
+bool EngineImpl::is_revoked(NamespaceId namespace_id, ByteView first, ByteView last,
+                            std::uint64_t since) const {
+  return reads_->is_revoked(namespace_id, first, last, since);
+}
+
+Status EngineImpl::flush() {
+  return leader_->flush();
+}
+
+Status EngineImpl::compact(const std::vector<NamespaceId>& ids, const KeyRange& range) {
+  const auto attempt = [&]() -> Status {
+    EC_TRY(flush());
+    return compactor_->compact(ids, range.lower, range.upper);
+  };
+  Status done = attempt();
+  if (done.ok() || pending_erasures() == 0) return done;
+  return flushes_->with_reserve(std::move(done), attempt);
+}
+
+Status EngineImpl::set_retention(std::vector<RetentionRule> rules) {
+  return retention_->set(std::move(rules));
+}
+
+std::vector<RetentionRule> EngineImpl::retention_rules() const {
+  return retention_->rules();
+}
+
+void EngineImpl::each_retention_rule(NamespaceId id, const KeyRange& prefixes,
+                                     const RetentionTaker& take) const {
+  retention_->each(id, prefixes, take);
+}
+
+std::int64_t EngineImpl::expiry_now_ns() {
+  return expiry_clock_->now_ns();
+}
+
+Eviction EngineImpl::plan_eviction(const EvictionRequest& request) const {
+  return retention_->plan_eviction(request);
+}
+
+Status EngineImpl::evict(std::span<const NamespaceId> ids, std::int64_t before_ns) {
+  return retention_->evict(ids, before_ns);
+}
+
+std::int64_t EngineImpl::evicted_before_ns(NamespaceId id) const {
+  return retention_->evicted_before_ns(id);
+}
+
+std::vector<DamagedFile> EngineImpl::damaged_files() const {
+  std::vector<DamagedFile> found = log_damage_;
+  for (DamagedFile& each : scrubber_->damaged()) found.push_back(std::move(each));
+  return found;
 }
 
 bool EngineImpl::is_short_of_memory() const {
-  return kept_memtable_bytes() > options_.memory_limit_bytes / kKeptShare;
+  return views_->kept_memtable_bytes() > budget_->kept_bytes_max();
+}
+
+void EngineImpl::set_aside(std::uint64_t before, std::uint64_t now) {
+  budget_->set_aside(before, now);
+  tables_->resize(budget_->cache_bytes());
+}
+
+// Shows readers the tables as they are now.
+void EngineImpl::publish_version() {
+  pacer_->look(flushes_->written_bytes());
+  views_->publish();
 }
 
 Stats EngineImpl::stats() const {
@@ -101,42 +180,24 @@ Stats EngineImpl::stats() const {
   stats.compaction = compactor_->stats();
   stats.expiry = compactor_->expiry_stats();
   stats.scrub = scrubber_->stats();
-  const ReadCounters& read = tables_->counters();
-  {
-    MutexLock lock(mutex_);
-    stats.last_sequence = visible_.load();
-    stats.flushes = flushes_;
-    stats.refused = refused_;
-    stats.immutable_memtables = view_->immutables.size();
-    stats.memtable_bytes = view_->active->memory_bytes();
-    for (const auto& memtable : view_->immutables) stats.memtable_bytes += memtable->memory_bytes();
-    LayerStats& failing = flush_failure_layer_ == Layer::Values ? stats.values : stats.metadata;
-    if (!flush_failure_.ok()) {
-      failing.degraded = flush_failure_;
-      failing.degraded_since_ns = flush_failed_since_ns_;
-    }
-    if (!wal_failure_.ok()) {
-      stats.metadata.degraded = wal_failure_;
-      stats.metadata.degraded_since_ns = wal_failed_since_ns_;
-    }
-  }
-  if (free_space_.is_short()) {
-    const FreeSpace::Shortage shortage = free_space_.shortage();
-    LayerStats& layer = shortage.is_of_values ? stats.values : stats.metadata;
-    if (layer.degraded.ok()) {
-      layer.degraded = shortage.status;
-      layer.degraded_since_ns = shortage.since_ns;
-    }
-  }
-  if (const Status failure = compactor_->failure(); !failure.ok()) {
-    LayerStats& failing =
-        compaction_failure_layer_ == Layer::Values ? stats.values : stats.metadata;
-    if (failing.degraded.ok()) failing.degraded = failure;
-  }
+  health_.add_to(stats);
+  leader_->add_to(stats);
+  stats.flushes = flushes_->flushes();
+  views_->add_to(stats);
+  reads_->add_to(stats.reads);
   const std::shared_ptr<const Version> version = versions_->current();
+  retention_->add_to(stats, *version);
   for (const auto& table : version->tables) {
     ++stats.metadata.files;
     stats.metadata.live_bytes += table->size_bytes;
+  }
+  for (const auto& [number, file] : version->value_files) {
+    const auto live = version->live_bytes.find(number);
+    if (live != version->live_bytes.end())
+      stats.compaction.garbage_bytes += file.size_bytes - std::min(file.size_bytes, live->second);
+    LayerStats& layer = file.placement == Placement::Values ? stats.values : stats.metadata;
+    ++layer.files;
+    layer.live_bytes += file.size_bytes;
   }
   stats.compaction.level0_tables = version->level0.size();
   stats.compaction.range_deletes = version->range_delete_list.size();
@@ -149,63 +210,17 @@ Stats EngineImpl::stats() const {
   stats.erasure.overwritten_bytes = overwritten_bytes();
   if (keys_ != nullptr)
     stats.encryption = {true, keys_->size(), destroyed_keys_.load(), keys_->shares_keys()};
-  const bool exact = options_.expiry == ExpiryMode::Exact;
-  stats.expiry.next_ns = next_expiry_ns(*version, exact);
-  const ExpiryClock::Reading at = expiry_clock_->read();
-  const std::int64_t now_ns = at.now_ns;
-  stats.expiry.now_ns = now_ns;
-  stats.expiry.wait = at.wait;
-  stats.expiry.waits = at.wait == ExpiryWait::None ? 0 : 1;
-  stats.expiry.wait_since_boot_ns = at.wait_since_boot_ns;
-  stats.expiry.held_bytes = leaps_.held_bytes();
-  stats.expiry.held_since_boot_ns = leaps_.held_since_boot_ns();
-  stats.expiry.evicted_waiting_bytes = evicted_waiting_bytes(*version);
-  stats.expiry.removals_wait = remover_.has_waiting(FileRemover::Urgency::Whenever);
-  stats.expiry.bytes_wait =
-      versions_->has_obsolete_files() || remover_.has_bytes(FileRemover::Urgency::Whenever);
-  const auto rules = versions_->retention();
-  stats.expiry.rules = rules == nullptr ? 0 : rules->rule_count();
-  for (const auto& [number, file] : version->value_files) {
-    const std::int64_t evicted_before_ns =
-        rules == nullptr ? kEverNs : time_of_ordinal(rules->given_up_below(file.namespace_id));
-    stats.expiry.oldest_ns =
-        std::min(stats.expiry.oldest_ns, std::max(file.time_min_ns, evicted_before_ns));
-    if (due_ns(file, exact) < now_ns) stats.expiry.waiting_bytes += file.size_bytes;
-    const auto live = version->live_bytes.find(number);
-    if (live != version->live_bytes.end())
-      stats.compaction.garbage_bytes += file.size_bytes - std::min(file.size_bytes, live->second);
-    LayerStats& layer = file.placement == Placement::Values ? stats.values : stats.metadata;
-    ++layer.files;
-    layer.live_bytes += file.size_bytes;
-  }
+  const ReadCounters& read = tables_->counters();
   stats.metadata.bytes_written = wal_->bytes_written() + versions_->manifest_bytes_written() +
-                                 table_metadata_bytes_.load() + stats.compaction.metadata_bytes;
+                                 flushes_->metadata_bytes() + stats.compaction.metadata_bytes;
   stats.metadata.bytes_read = read.metadata_bytes_read.load();
-  stats.values.bytes_written = table_value_bytes_.load() + stats.compaction.value_bytes;
+  stats.values.bytes_written = flushes_->value_bytes() + stats.compaction.value_bytes;
   stats.values.bytes_read = read.value_bytes_read.load();
-
-  stats.user_bytes_written = user_bytes_written_.load();
-  stats.batches = batches_.load();
-  stats.entries_written = entries_written_.load();
   stats.wal_bytes = wal_->record_bytes();
   stats.wal_syncs = wal_->syncs();
-  stats.commit_groups = commit_groups_.load();
-  stats.reads.gets = gets_.load();
-  static_assert(ReadStats::kLevels == kLevelMax + 1);
-  stats.reads.memtable_hits = hits_.memtables.load();
-  std::ranges::transform(hits_.levels, stats.reads.level_hits.begin(),
-                         [](const std::atomic<std::uint64_t>& hits) { return hits.load(); });
-  stats.reads.level0_skips = read.level0_skips.load();
-  stats.reads.filter_probes = read.filter_probes.load();
-  stats.reads.filter_negatives = read.filter_negatives.load();
-  stats.reads.metadata_block_loads = read.metadata_block_loads.load();
-  stats.reads.value_reads = read.value_reads.load();
-  stats.reads.cache_hits = read.cache_hits.load();
-  stats.reads.cache_misses = read.cache_misses.load();
   stats.cache_bytes = tables_->used_bytes();
-  stats.kept_memtable_bytes = kept_memtable_bytes();
-  stats.set_aside_bytes = set_aside_.load(std::memory_order_relaxed);
-  stats.stall_ns = stall_ns_.load();
+  stats.set_aside_bytes = budget_->set_aside_bytes();
+  stats.stall_ns = pacer_->stall_ns();
   return stats;
 }
 

@@ -1,10 +1,7 @@
-// What gives way when a drive is full: the oldest entries of all namespaces that may go.
-#include <algorithm>
-#include <limits>
-#include <utility>
+#include "core/eviction.h"
 
-#include "compaction/purge.h"
-#include "core/engine_impl.h"
+#include <algorithm>
+#include <vector>
 
 namespace edgecase::engine {
 namespace {
@@ -76,13 +73,12 @@ std::int64_t at_end_of_file(const std::vector<Spread>& files, const EvictionRequ
 
 }  // namespace
 
-Eviction EngineImpl::plan_eviction(const EvictionRequest& request) const {
-  const std::shared_ptr<const Version> version = versions_->current();
-  const auto rules = versions_->retention();
+Eviction plan_eviction(const EvictionRequest& request, const Version& version,
+                       const RetentionRules* rules) {
   std::vector<Spread> files;
-  for (const auto& [number, file] : version->value_files) {
-    const auto live = version->live_bytes.find(number);
-    if (live == version->live_bytes.end() || file.time_max_ns == kNeverNs ||
+  for (const auto& [number, file] : version.value_files) {
+    const auto live = version.live_bytes.find(number);
+    if (live == version.live_bytes.end() || file.time_max_ns == kNeverNs ||
         std::find(request.namespaces.begin(), request.namespaces.end(), file.namespace_id) ==
             request.namespaces.end())
       continue;
@@ -100,30 +96,6 @@ Eviction EngineImpl::plan_eviction(const EvictionRequest& request) const {
   eviction.before_ns = at_end_of_file(files, request, eviction.before_ns);
   eviction.value_bytes = bytes_older_than(files, eviction.before_ns);
   return eviction;
-}
-
-Status EngineImpl::evict(std::span<const NamespaceId> ids, std::int64_t before_ns) {
-  std::vector<GivenUp> given_up;
-  for (const NamespaceId id : ids) {
-    EC_ASSIGN_OR_RETURN(const NamespaceInfo info, versions_->find_namespace(id));
-    if (info.options.codec != GroupCodec::Series)
-      return invalid_argument("namespace " + info.name + " has no times: nothing of it is oldest");
-    given_up.push_back({id, before_ns});
-  }
-  EC_TRY(versions_->give_up(std::move(given_up)));
-  revocations_.note();
-  compactor_->retry_at_once();
-  return ok();
-}
-
-std::int64_t EngineImpl::evicted_before_ns(NamespaceId id) const {
-  const auto rules = versions_->retention();
-  return rules == nullptr ? kEverNs : time_of_ordinal(rules->given_up_below(id));
-}
-
-std::uint64_t EngineImpl::evicted_waiting_bytes(const Version& version) const {
-  const ExpiryView expiry = expiry_of_bytes();
-  return expiry.empty() ? 0 : given_up_waiting_bytes(version, expiry);
 }
 
 }  // namespace edgecase::engine

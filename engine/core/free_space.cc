@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/engine_impl.h"
-
 namespace edgecase::engine {
 
 FreeSpace::FreeSpace(FileSystem& file_system, Clock& clock, std::string metadata_directory,
@@ -53,47 +51,6 @@ bool FreeSpace::look() {
   shortage_ = std::move(found);
   short_.store(is_now_short, std::memory_order_relaxed);
   return was_short != is_now_short;
-}
-
-// --- what the engine makes of it ---
-
-// After each flush, and while room is short now and then.
-void EngineImpl::look_for_space() {
-  const bool has_changed = free_space_.look();
-  if (has_changed) {
-    const FreeSpace::Shortage shortage = free_space_.shortage();
-    const Layer layer = shortage.is_of_values ? Layer::Values : Layer::Metadata;
-    if (!shortage.status.ok()) {
-      environment_.listener.on_degraded(name_of(layer), shortage.status);
-    } else {
-      {
-        MutexLock lock(mutex_);
-        if (flush_failure_.ok() && wal_failure_.ok()) refused_ = ok();
-        refuses_.store(!refused_.ok(), std::memory_order_relaxed);
-      }
-      environment_.listener.on_resumed(name_of(layer));
-    }
-  }
-  if (!free_space_.is_short() || space_look_scheduled_.exchange(true)) return;
-  environment_.executor.schedule_after(Lane::Flush, kLookForSpaceNs, [this, gate = gate_] {
-    if (!gate->enter()) return;
-    space_look_scheduled_ = false;
-    look_for_space();
-    gate->leave();
-  });
-}
-
-// What the store itself notes is little, and part of what makes room.
-bool EngineImpl::is_of_metadata_alone(const WriteBatch& batch) const {
-  return std::all_of(batch.namespaces().begin(), batch.namespaces().end(), [this](NamespaceId id) {
-    const auto info = versions_->find_namespace(id);
-    return info.ok() && info->options.placement == Placement::Metadata;
-  });
-}
-
-Status EngineImpl::check_free_space(const WriteBatch& batch) const {
-  if (batch.makes_room() || is_of_metadata_alone(batch)) return ok();
-  return free_space_.shortage().status;
 }
 
 }  // namespace edgecase::engine

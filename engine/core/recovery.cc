@@ -1,9 +1,9 @@
 // From what is on the drives to a running store. Everything is read and checked first; only then is
 // anything changed: a store that does not open is left as it was.
 #include <algorithm>
-#include <functional>
 #include <utility>
 
+#include "base/write_batch_reader.h"
 #include "core/compaction_door.h"
 #include "core/engine_impl.h"
 #include "file/file_names.h"
@@ -54,10 +54,28 @@ Status EngineImpl::recover_store() {
                         find_lost_files(*state.version, Placement::Values).on(Drive::Values));
     lost.insert(lost.end(), of_values.begin(), of_values.end());
   }
-  values_admitted_ = values_away_.ok();
+  make_owners(state);
+  for (const LostFile& each : lost) scrubber_->note(each.layer, each.number, each.problem);
+  EC_TRY(recover_wal(event));
+  leader_->prepare_slot();
+  if (values_away_.ok()) {
+    room_->fill_reserve();
+    room_->look();
+  } else {
+    flushes_->await_values(values_away_);
+  }
+  compactor_->wake();
+  scrubber_->start();
+  event.tables = state.version->tables.size();
+  event.elapsed_ns = environment_.clock.boot_ns() - begin_ns;
+  environment_.listener.on_recovered(event);
+  return ok();
+}
 
+void EngineImpl::make_owners(const VersionState& state) {
+  budget_.emplace(options_, *versions_);
   TableCache::Limits limits;
-  limits.cache_bytes = memory_bytes() / kCacheShare;
+  limits.cache_bytes = budget_->cache_bytes();
   limits.open_files = file_system_.open_files_max();
   limits.map_files = options_.map_tables;
   tables_ = std::make_unique<TableCache>(file_system_, options_.metadata_directory,
@@ -69,53 +87,33 @@ Status EngineImpl::recover_store() {
       Wal::Settings{options_.metadata_directory, store_id_, options_.wal_segment_bytes,
                     options_.wal_limit_bytes, keys_.get()});
   expiry_clock_ = std::make_unique<ExpiryClock>(environment_.clock, state.expiry_mark_ns);
-  leaps_.resume(state.held_ns);
+  auto active = std::make_shared<Memtable>(budget_->memtable_bytes());
+  views_ = std::make_unique<Views>(*versions_, active);
+  store_.emplace(Store{options_, environment_, store_id_, tasks_, health_, *budget_, keys_.get(),
+                       *versions_, *wal_, *tables_, remover_, *expiry_clock_, *views_,
+                       revocations_});
+  values_ = std::make_unique<ValuesDrive>(file_system_, options_.values_directory, store_id_,
+                                          values_away_.ok(), [this] { return admit_values(); });
+  room_ = std::make_unique<DriveRoom>(*store_, [this] { return values_->check(); });
   make_scrubber();
   make_compactor();
-  for (const LostFile& each : lost) scrubber_->note(each.layer, each.number, each.problem);
-  active_ = std::make_shared<Memtable>(memtable_bytes());
-  {
-    MutexLock lock(mutex_);
-    auto view = std::make_shared<ReadView>();
-    view->active = active_;
-    view->version = state.version;
-    view_ = std::move(view);
-    flushed_sequence_ = state.flushed_sequence;
-  }
-  EC_TRY(recover_wal(event));
-  recovered_ = true;
-  schedule_slot();
-  if (values_away_.ok()) {
-    fill_reserve();
-    look_for_space();
-  } else {
-    await_values();
-  }
-  compactor_->wake();
-  scrubber_->start();
-  event.tables = state.version->tables.size();
-  event.elapsed_ns = environment_.clock.boot_ns() - begin_ns;
-  environment_.listener.on_recovered(event);
-  return ok();
-}
-
-void EngineImpl::schedule_on_compaction(std::int64_t delay_ns, std::function<void()> task) {
-  environment_.executor.schedule_after(Lane::Compaction, delay_ns,
-                                       [gate = gate_, task = std::move(task)] {
-                                         if (!gate->enter()) return;
-                                         task();
-                                         gate->leave();
-                                       });
+  pacer_ = std::make_unique<Pacer>(*store_, *compactor_);
+  flushes_ = std::make_unique<FlushLane>(*store_, *values_, *room_, *compactor_, *pacer_);
+  leader_ = std::make_unique<CommitLeader>(*store_, *room_, *compactor_, *pacer_, *flushes_,
+                                           std::move(active));
+  retention_ =
+      std::make_unique<Retention>(*store_, *flushes_, *leader_, *compactor_, state.held_ns);
+  reads_ = std::make_unique<ReadPath>(*store_, *compactor_);
 }
 
 void EngineImpl::make_scrubber() {
   scrubber_ = std::make_unique<Scrubber>(
       ScrubberContext{options_, environment_, store_id_, *versions_, *tables_, keys_.get(),
                       [this](std::int64_t delay_ns, std::function<void()> task) {
-                        schedule_on_compaction(delay_ns, std::move(task));
+                        tasks_.schedule_after(Lane::Compaction, delay_ns, std::move(task));
                       },
-                      [this] { return check_values(); }, [this] { return versions_->scrub(); },
-                      [this] { return user_bytes_written_.load(); }});
+                      [this] { return values_->check(); }, [this] { return versions_->scrub(); },
+                      [this] { return leader_->user_bytes(); }});
 }
 
 void EngineImpl::make_compactor() {
@@ -197,7 +195,6 @@ Status EngineImpl::recover_wal(RecoveryEvent& event) {
   heal_identities();
   // All is clean. Before anything is replayed: a flush makes files that are not named yet.
   remove_orphans();
-  last_sequence_ = state.flushed_sequence;
   EC_TRY(forget_dropped(file_system_, directory, store_id_, contents));
   EC_TRY(wal_->adopt(contents.chain, contents.free, contents.highest_number));
   EC_TRY(read_wal(
@@ -206,10 +203,10 @@ Status EngineImpl::recover_wal(RecoveryEvent& event) {
         // A batch is flushed whole or not at all: memtables change between batches.
         if (first <= state.flushed_sequence) return check_entries(payload);
         ++event.wal_records;
-        return replay_batch(first, payload);
+        return leader_->replay(first, payload, values_away_.ok());
       },
       keys_.get()));
-  visible_.store(last_sequence_);
+  leader_->end_replay();
   for (const WalDamage& damage : contents.damage) note_log_damage(damage);
   return ok();
 }
@@ -238,18 +235,20 @@ void EngineImpl::note_log_damage(const WalDamage& damage) {
   log_damage_.push_back(std::move(found));
 }
 
-std::vector<DamagedFile> EngineImpl::damaged_files() const {
-  std::vector<DamagedFile> found = log_damage_;
-  for (DamagedFile& each : scrubber_->damaged()) found.push_back(std::move(each));
-  return found;
-}
-
-Result<std::uint64_t> EngineImpl::replay_batch(SequenceNumber first, ByteView payload) {
-  EC_TRY(make_memtable_room());
-  if (values_away_.ok() && is_large(payload.size())) EC_TRY(empty_memtables());
+Result<std::uint64_t> EngineImpl::check_entries(ByteView payload) const {
   WriteBatchReader entries(payload);
-  apply_batch(first, entries);
-  return last_sequence_ - first + 1;
+  std::optional<NamespaceId> known;
+  std::uint64_t count = 0;
+  while (const auto entry = entries.next()) {
+    ++count;
+    if (entry->namespace_id == known) continue;
+    // What was written to a namespace before it was dropped is no damage.
+    if (!versions_->was_given_out(entry->namespace_id))
+      return corruption("there is no namespace " + std::to_string(entry->namespace_id));
+    known = entry->namespace_id;
+  }
+  EC_TRY(entries.status());
+  return count;
 }
 
 void EngineImpl::remove_orphans() {

@@ -2,8 +2,9 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <utility>
+
+#include "edgecase/mutex.h"
 
 namespace edgecase::engine {
 
@@ -11,13 +12,13 @@ class SnapshotGenerations {
  public:
   // A snapshot takes it before it looks at the store, and holds it as long as it is there itself.
   std::shared_ptr<const void> current() const {
-    const std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     return current_;
   }
   // Begins another; expires once nobody holds the one until now, or one before it.
   std::weak_ptr<const void> turn() {
     auto next = std::make_shared<Generation>();
-    const std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     current_->next = next;
     return std::exchange(current_, std::move(next));
   }
@@ -27,8 +28,8 @@ class SnapshotGenerations {
   struct Generation {
     std::shared_ptr<const Generation> next;
   };
-  mutable std::mutex mutex_;
-  std::shared_ptr<Generation> current_ = std::make_shared<Generation>();
+  mutable Mutex mutex_;
+  std::shared_ptr<Generation> current_ EC_GUARDED_BY(mutex_) = std::make_shared<Generation>();
 };
 
 }  // namespace edgecase::engine

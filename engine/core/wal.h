@@ -110,8 +110,8 @@ class Wal {
   // Whether a file of the log may hold records up to `through`; whether the current one may.
   bool holds(SequenceNumber through) const;
   bool current_holds(SequenceNumber through) const;
-  // Overwrites slots that nobody needs and that may hold some. Answers how many bytes. Does I/O.
-  Result<std::uint64_t> overwrite_free(SequenceNumber through);
+  // Overwrites slots that nobody needs and that may hold some. Does I/O.
+  Status overwrite_free(SequenceNumber through);
 
   // The leader's, of a record that was appended.
   void note_expiry(std::int64_t expires_ns);
@@ -122,7 +122,7 @@ class Wal {
   bool holds_expired(std::int64_t now_ns) const;
   bool needs_expired(std::int64_t now_ns) const;
   // As overwrite_free(), of what may have expired.
-  Result<std::uint64_t> overwrite_expired(std::int64_t now_ns);
+  Status overwrite_expired(std::int64_t now_ns);
 
   // Makes sure that a slot is ready for the next segment, within the limit. Does I/O.
   Status prepare_slot();
@@ -140,6 +140,7 @@ class Wal {
   std::uint64_t record_bytes() const;  // in segments that are still needed
   std::uint64_t bytes_written() const { return bytes_written_.load(); }
   std::uint64_t syncs() const { return syncs_.load(); }
+  std::uint64_t overwritten_bytes() const { return overwritten_bytes_.load(); }
 
  private:
   Result<WalSlot> take_slot(std::uint64_t capacity_bytes);
@@ -177,7 +178,7 @@ class Wal {
   Status sync_closed();
   void note_durable(std::uint64_t number);
   std::vector<WalSlot> take_slots_to_overwrite(const std::function<bool(const WalSlot&)>& holds);
-  Result<std::uint64_t> overwrite_slots(std::vector<WalSlot> slots) EC_REQUIRES(create_mutex_);
+  Status overwrite_slots(std::vector<WalSlot> slots) EC_REQUIRES(create_mutex_);
   std::string slot_path(std::uint64_t index) const;
 
   FileSystem& file_system_;
@@ -213,6 +214,7 @@ class Wal {
   // Of the current segment's file; lowered by the leader.
   std::atomic<std::int64_t> current_expires_ns_{std::numeric_limits<std::int64_t>::max()};
   std::atomic<std::uint64_t> syncs_{0};
+  std::atomic<std::uint64_t> overwritten_bytes_{0};
 };
 
 }  // namespace edgecase::engine

@@ -71,14 +71,12 @@ bool Wal::holds_expired(std::int64_t now_ns) const {
          std::any_of(resisting_.begin(), resisting_.end(), has_expired);
 }
 
-Result<std::uint64_t> Wal::overwrite_expired(std::int64_t now_ns) {
+Status Wal::overwrite_expired(std::int64_t now_ns) {
   MutexLock creating(create_mutex_);
-  const Result<std::uint64_t> bytes = overwrite_slots(
+  const Status overwritten = overwrite_slots(
       take_slots_to_overwrite([&](const WalSlot& slot) { return slot.expires_ns < now_ns; }));
   const Status deleted = delete_resisting();
-  EC_TRY(bytes.status());
-  EC_TRY(deleted);
-  return bytes;
+  return overwritten.ok() ? deleted : overwritten;
 }
 
 Status Wal::delete_resisting() {
@@ -106,18 +104,17 @@ std::vector<WalSlot> Wal::take_slots_to_overwrite(
 }
 
 // Whoever needs a slot meanwhile waits as for one that is being made.
-Result<std::uint64_t> Wal::overwrite_slots(std::vector<WalSlot> slots) {
+Status Wal::overwrite_slots(std::vector<WalSlot> slots) {
   std::vector<Overwriting> dirty;
   for (const WalSlot& slot : slots)
     dirty.push_back({slot_path(slot.index), 0, std::min(slot.dirty_bytes, slot.capacity_bytes)});
   file_system_.overwrite(dirty);
-  std::uint64_t bytes = 0;
   Status first;
   for (std::size_t i = 0; i < slots.size(); ++i) {
     WalSlot& slot = slots[i];
     const Status& overwritten = dirty[i].status;
     if (overwritten.ok()) {
-      bytes += dirty[i].bytes;
+      overwritten_bytes_.fetch_add(dirty[i].bytes);
       slot.oldest = kNoRecords;
       slot.expires_ns = kNeverExpires;
       slot.dirty_bytes = 0;
@@ -126,18 +123,15 @@ Result<std::uint64_t> Wal::overwrite_slots(std::vector<WalSlot> slots) {
     }
     give_back(slot);
   }
-  EC_TRY(first);
-  return bytes;
+  return first;
 }
 
-Result<std::uint64_t> Wal::overwrite_free(SequenceNumber through) {
+Status Wal::overwrite_free(SequenceNumber through) {
   MutexLock creating(create_mutex_);
-  const Result<std::uint64_t> bytes = overwrite_slots(
+  const Status overwritten = overwrite_slots(
       take_slots_to_overwrite([&](const WalSlot& slot) { return slot.oldest <= through; }));
   const Status deleted = delete_resisting();
-  EC_TRY(bytes.status());
-  EC_TRY(deleted);
-  return bytes;
+  return overwritten.ok() ? deleted : overwritten;
 }
 
 Result<WalSlot> Wal::take_slot(std::uint64_t capacity_bytes) {

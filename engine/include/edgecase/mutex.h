@@ -118,6 +118,19 @@ class EC_SCOPED_CAPABILITY WriterLock {
   SharedMutex& mutex_;
 };
 
+// What one thread at a time may do though no mutex says so, since something else hands it over: a
+// queue, or a lane that runs one task after another. A name for Clang's analysis; holds nothing.
+class EC_CAPABILITY("role") Role {};
+
+// The role is the caller's for this scope, as something else ensures; say what, where it is used.
+class EC_SCOPED_CAPABILITY RoleScope {
+ public:
+  explicit RoleScope(const Role& role) EC_ACQUIRE(role) { static_cast<void>(role); }
+  ~RoleScope() EC_RELEASE() {}
+  RoleScope(const RoleScope&) = delete;
+  RoleScope& operator=(const RoleScope&) = delete;
+};
+
 // Wakes may be spurious: wait in a loop over the condition.
 class CondVar {
  public:

@@ -12,17 +12,17 @@ BUGS = {
         "bool MergeJob::may_hold_older(ByteView full_key, SequenceNumber sequence) const {\n"
         "  if (planted(PlantedSource::DeleteDroppedEarly)) return false;\n"),
     "LogReleasedEarly": (
-        "flush.cc",
-        "wal_->oldest_needed(last_sequence);\n",
-        "wal_->oldest_needed(\n"
+        "flush_lane.cc",
+        "store_.wal.oldest_needed(last_sequence);\n",
+        "store_.wal.oldest_needed(\n"
         "      planted(PlantedSource::LogReleasedEarly) ? kEverySequence : last_sequence);\n"),
     "OutputRemovedAfterFailure": (
-        "flush.cc",
+        "flush_lane.cc",
         "    given_up_.push_back(output);\n",
         "    if (planted(PlantedSource::OutputRemovedAfterFailure)) remove_tables(output);\n"
         "    else given_up_.push_back(output);\n"),
     "ErasureLostByFlush": (
-        "flush.cc",
+        "flush_lane.cc",
         "  edit.erasures = erasures_among(edit.range_deletes);\n",
         "  if (!planted(PlantedSource::ErasureLostByFlush))\n"
         "    edit.erasures = erasures_among(edit.range_deletes);\n"),
@@ -65,8 +65,8 @@ BUGS = {
         "  if (contents.dropped.empty() || planted(PlantedSource::DroppedStays)) return ok();\n"),
     "ErasedShownBySnapshots": (
         "read_path.cc",
-        "  at.erased = erased();\n",
-        "  if (!planted(PlantedSource::ErasedShownBySnapshots)) at.erased = erased();\n"),
+        "  // Of what was erased since.\n  at.erased = store_.views.erased();\n",
+        "  if (!planted(PlantedSource::ErasedShownBySnapshots)) at.erased = store_.views.erased();\n"),
     "ExpiredReturns": (
         "retention_rules.cc",
         "  return std::max({given_up, scope->floor, horizon_at(now_ns, retention_ns(part))});\n",
@@ -83,8 +83,9 @@ BUGS = {
         "          !expiry.rules()->changed_since(first, last, file.rule_epoch));\n"),
     "ExpiredStaysInLog": (
         "retention.cc",
-        "  if (!wal_->holds_expired(now_ns)) return true;\n",
-        "  if (planted(PlantedSource::ExpiredStaysInLog) || !wal_->holds_expired(now_ns)) return true;\n"),
+        "  if (!store_.wal.holds_expired(now_ns)) return true;\n",
+        "  if (planted(PlantedSource::ExpiredStaysInLog)) return true;\n"
+        "  if (!store_.wal.holds_expired(now_ns)) return true;\n"),
     "ExpiryFollowsJump": (
         "expiry_clock.cc",
         "  if (wall_ns - expected_ns <= kJumpMaxNs) return true;\n",

@@ -1,0 +1,176 @@
+#include "core/memtable_writer.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <utility>
+
+#include "base/check.h"
+#include "base/counter.h"
+#include "base/ordinal.h"
+
+namespace edgecase::engine {
+namespace {
+
+// Immutable memtables beside the active one; the next writer waits.
+constexpr std::size_t kImmutablesMax = 2;
+
+// Entries of a batch whose places are fetched from memory side by side.
+constexpr std::size_t kDraftsMax = 8;
+
+// Reads search them, and each changes what is searched.
+constexpr std::uint32_t kRangeDeletesPerMemtable = 1024;
+
+constexpr std::int64_t kLongAgoNs = std::numeric_limits<std::int64_t>::min();
+
+}  // namespace
+
+std::optional<Memtable::Draft> MemtableWriter::draft_of(const WriteBatch& batch) {
+  if (batch.count() != 1 || batch.range_deletes() != 0 || !batch.borrowed().empty())
+    return std::nullopt;
+  const BatchEntry entry = batch.only_entry();
+  if (codec_of(entry.namespace_id) != GroupCodec::Plain ||
+      !Memtable::is_small(entry.key, entry.value))
+    return std::nullopt;
+  return active_->draft(entry.namespace_id, entry.key, entry.kind, entry.value);
+}
+
+void MemtableWriter::apply(const Memtable::Draft& draft) {
+  static_cast<void>(log_expiry());  // may have new rules; such an entry expires never
+  active_->add(draft, ++last_sequence_);
+  add_alone(user_bytes_, draft.user_bytes);
+}
+
+void MemtableWriter::apply(SequenceNumber first, WriteBatchReader& entries) {
+  std::uint64_t user_bytes = 0;
+  SequenceNumber sequence = first;
+  NamespaceId known = 0;
+  GroupCodec codec = GroupCodec::Plain;
+  const ExpiryView& expiry = log_expiry();
+  std::int64_t expires_ns = kNeverNs;
+  std::array<Memtable::Draft, kDraftsMax> drafts;
+  std::size_t drafted = 0;
+  const auto add_drafts = [&]() EC_REQUIRES(leading) {
+    for (std::size_t i = 0; i < drafted; ++i) active_->add(drafts[i], sequence++);
+    drafted = 0;
+  };
+  while (const auto entry = entries.next()) {
+    if (entry->namespace_id != known) {
+      known = entry->namespace_id;
+      codec = codec_of(known);
+    }
+    user_bytes +=
+        entry->is_range() ? 0 : entry->key.size() + entry->value.size() + entry->end.size();
+    const bool is_plain = !entry->is_range() && codec == GroupCodec::Plain && entry->end.empty();
+    if (is_plain && Memtable::is_small(entry->key, entry->value)) {
+      drafts[drafted++] = active_->draft(known, entry->key, entry->kind, entry->value);
+      if (drafted == drafts.size()) add_drafts();
+      continue;
+    }
+    add_drafts();
+    if (entry->is_range()) {
+      apply_range(*entry, sequence++);
+      continue;
+    }
+    if (!expiry.empty() && codec == GroupCodec::Series)
+      expires_ns = std::min(expires_ns, log_expiry_of(known, entry->key));
+    active_->add(*entry, sequence++, codec);
+  }
+  add_drafts();
+  EC_CHECK(entries.status().ok());
+  if (!expiry.empty()) store_.wal.note_expiry(expires_ns);
+  add_alone(user_bytes_, user_bytes);
+  last_sequence_ = sequence - 1;
+}
+
+void MemtableWriter::apply_range(const BatchEntry& entry, SequenceNumber sequence) {
+  RangeDelete made = make_range_delete(entry.namespace_id, entry.key, entry.value, sequence);
+  made.erases = entry.kind == EntryKind::EraseRange;
+  if (made.erases) {
+    store_.views.hide_for_good(made);
+    if (store_.keys != nullptr) store_.keys->retire(made.lower, made.upper, made.sequence);
+    // Ranges of readings name nobody; others count as all of their namespace.
+    const NamespaceId id = entry.namespace_id;
+    if (codec_of(id) == GroupCodec::Series) {
+      store_.revocations.note_erased(made.lower, made.upper);
+    } else {
+      store_.revocations.note_erased(make_full_key(id, {}), make_full_key(id + 1, {}));
+    }
+  }
+  active_->add_range_delete(std::move(made));
+}
+
+// An id is never used for another namespace.
+GroupCodec MemtableWriter::codec_of(NamespaceId id) {
+  if (id < codecs_.size() && codecs_[id]) return *codecs_[id];
+  const auto info = store_.versions.find_namespace(id);
+  if (!info.ok()) return GroupCodec::Plain;
+  if (id >= codecs_.size()) codecs_.resize(id + 1);
+  codecs_[id] = info->options.codec;
+  return info->options.codec;
+}
+
+const ExpiryView& MemtableWriter::log_expiry() {
+  auto rules = store_.versions.retention();
+  if (rules.get() != log_expiry_.rules()) {
+    // At the beginning of time nothing has expired but what earlier rules had let expire.
+    log_expiry_ = ExpiryView(std::move(rules), kLongAgoNs);
+    series_.namespace_id = 0;
+    // What was said of records before may no longer be so.
+    store_.wal.forget_expiries();
+  }
+  return log_expiry_;
+}
+
+std::int64_t MemtableWriter::log_expiry_of(NamespaceId id, ByteView key) {
+  if (key.size() < sizeof(std::uint64_t)) return kNeverNs;
+  const ByteView part = key.substr(0, key.size() - sizeof(std::uint64_t));
+  if (id != series_.namespace_id || part != ByteView(series_.key_part)) {
+    series_.namespace_id = id;
+    series_.key_part.assign(part);
+    const Bytes full_part = make_full_key(id, part);
+    series_.retention_ns = log_expiry_.retention_ns(full_part);
+    series_.floor = log_expiry_.horizon(full_part);
+  }
+  const std::uint64_t ordinal = load_ordinal(key.data() + part.size());
+  if (ordinal < series_.floor) return kLongAgoNs;
+  return expiry_of(time_of_ordinal(ordinal), series_.retention_ns);
+}
+
+Status MemtableWriter::make_room() {
+  if (active_->memory_bytes() < store_.budget.memtable_bytes() &&
+      active_->range_delete_count() < kRangeDeletesPerMemtable)
+    return ok();
+  return rotate();
+}
+
+Status MemtableWriter::rotate() {
+  if (active_->entry_count() == 0) return ok();
+  for (;;) {
+    const std::uint64_t flushes_before = flushes_.flushes();
+    if (store_.views.immutable_count() < kImmutablesMax) break;
+    EC_TRY(flushes_.wait_for(flushes_before));
+  }
+  auto fresh = std::make_shared<Memtable>(store_.budget.memtable_bytes());
+  store_.views.rotate(fresh, last_sequence_);
+  active_ = std::move(fresh);
+  pacer_.look(flushes_.written_bytes());
+  flushes_.schedule();
+  return ok();
+}
+
+bool MemtableWriter::is_large(std::size_t batch_bytes) const {
+  return batch_bytes >=
+         std::max<std::uint64_t>(store_.budget.memtable_bytes(), CommitQueue::kGroupMaxBytes);
+}
+
+Status MemtableWriter::empty() {
+  EC_TRY(rotate());
+  for (;;) {
+    const std::uint64_t flushes_before = flushes_.flushes();
+    if (store_.views.immutable_count() == 0) return ok();
+    EC_TRY(flushes_.wait_for(flushes_before));
+  }
+}
+
+}  // namespace edgecase::engine

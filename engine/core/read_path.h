@@ -1,0 +1,55 @@
+// Reads: each takes one view of the store and answers from it (reader.h does the looking).
+// Threads: any. It waits for the drives alone and has no lock of its own; what iterators and
+// snapshots took they keep alive.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include "compaction/compactor.h"
+#include "core/reader.h"
+#include "core/snapshot_generations.h"
+#include "core/store.h"
+#include "edgecase/engine.h"
+
+namespace edgecase::engine {
+
+class ReadPath {
+ public:
+  // Both outlive it.
+  ReadPath(const Store& store, Compactor& compactor) : store_(store), compactor_(compactor) {}
+
+  // As those of Engine.
+  Result<Bytes> get(NamespaceId namespace_id, ByteView key, const ReadOptions& options);
+  Result<std::unique_ptr<Iterator>> scan(NamespaceId namespace_id, const KeyRange& range,
+                                         const ReadOptions& options);
+  Result<RangeStats> range_stats(NamespaceId namespace_id, const KeyRange& range,
+                                 const ReadOptions& options);
+  Status summarize(NamespaceId namespace_id, const KeyRange& range, std::size_t prefix_bytes,
+                   const ReadOptions& options, const PrefixTaker& take);
+  Result<std::uint64_t> approximate_size(NamespaceId namespace_id, const KeyRange& range);
+  Result<std::vector<FileShare>> locate(NamespaceId namespace_id, const KeyRange& range);
+  std::shared_ptr<const Snapshot> snapshot();
+  std::weak_ptr<const void> held_snapshots() { return generations_.turn(); }
+  bool is_revoked(NamespaceId namespace_id, ByteView first, ByteView last,
+                  std::uint64_t since) const;
+
+  void add_to(ReadStats& stats) const;
+
+ private:
+  Status check_readable(NamespaceId id) const;
+  VisibleView view_for(const ReadOptions& options) const;
+  // What an iterator does not show any more.
+  Status renew_hidden(NamespaceId id, VisibleView& at, ExpiryView& expiry) const;
+  // A file that is not there is no missing key: either its drive is gone, or the store is damaged.
+  Status explain(Status failure) const;
+
+  const Store store_;
+  Compactor& compactor_;
+  SnapshotGenerations generations_;
+  std::atomic<std::uint64_t> gets_{0};
+  HitCounters hits_;
+};
+
+}  // namespace edgecase::engine
