@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Measures EdgeCase's engine beside LevelDB and RocksDB and writes the bench table of engine/README.md, with the
+# Measures EdgeCase's engine beside LevelDB and RocksDB and prints a table, with the
 # machine, versions and seeds it belongs to. The machine should have nothing else to do; how busy it was is
 # written down. Peers that the build did not find are left out.
 #
 #   tests/bench/engine_figures.sh [--edgecase FILE] [--dir DIR] [--values DIR] [--runs N] [--bytes N]
-#                                 [--smoke] [--keep FILE] [--write]
+#                                 [--smoke] [--keep FILE] [--write PAGE]
 #
 #   --edgecase  the executable (default: build/release/cli/edgecase)
 #   --dir       where private directories are made: the drive to measure (default: .)
@@ -15,7 +15,7 @@
 #               updates put a store of 250000000, or as many, three times more
 #   --smoke     the smallest sizes: shows that everything runs, measures nothing
 #   --keep      also keeps the reports, one JSON object a line
-#   --write     puts the table into engine/README.md, in place of the one that is there
+#   --write     puts the table into this page, in place of the one that is there
 #
 # Exit codes: 0 done, 1 a workload failed, 2 wrong usage
 set -euo pipefail
@@ -37,7 +37,7 @@ while [ $# -gt 0 ]; do
     --bytes) bytes=$2; shift 2 ;;
     --smoke) smoke=yes; runs=1; common+=(--smoke); shift ;;
     --keep) keep=$2; shift 2 ;;
-    --write) write=(--write "$here/../../engine/README.md"); shift ;;
+    --write) write=(--write "$2"); shift 2 ;;
     --help) sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//;p}' "$0"; exit 0 ;;
     *) echo "engine_figures.sh: unknown argument $1 (see --help)" >&2; exit 2 ;;
   esac

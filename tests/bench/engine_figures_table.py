@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Turns the reports that engine_figures.sh gathered into the bench table of engine/README.md."""
+"""Turns the reports that engine_figures.sh gathered into a table: puts, gets and scans beside the peers."""
 import argparse
 import json
 import os

@@ -84,13 +84,13 @@ def main():
         for line in lines:
             report = json.loads(line)
             reports.setdefault(report["label"], []).append(report)
-    print("| figure | aim | median | lowest to highest | unit | runs |")
-    print("|---|---|---|---|---|---|")
+    print("| figure | aim | median | lowest to highest |")
+    print("|---|---|---|---|")
     for name, aim, label, field, unit, write in FIGURES:
         values = [report[field] for report in reports.get(label, []) if field in report]
         if values:
-            print(f"| {name} | {aim} | {write(median(values))} | {write(min(values))} to {write(max(values))} "
-                  f"| {unit} | {len(values)} |")
+            print(f"| {name} | {aim} | {write(median(values))} {unit} | {write(min(values))}–{write(max(values))} |"
+                  .replace("  ", " "))
 
 
 if __name__ == "__main__":

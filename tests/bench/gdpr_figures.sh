@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # Measures what expiry, erasure, audit, encryption and all of them together cost, beside what they aim at, and
-# writes the table of daemon/README.md, with the date, commit and machine it belongs to. Takes about 20
+# prints a table with the date, commit and machine it belongs to. Takes about 20
 # minutes; the machine should have nothing else to do, and how busy it was is written down. Benches that the
 # executable does not know, and peers that are not installed, are left out.
 #
 #   tests/bench/gdpr_figures.sh [--edgecase FILE] [--dir DIR] [--values DIR] [--runs N] [--smoke]
-#                               [--keep FILE] [--write]
+#                               [--keep FILE] [--write PAGE]
 #
 #   --edgecase  the executable (default: build/release/cli/edgecase)
 #   --dir       where private directories are made: the drive to measure (default: .)
@@ -13,7 +13,7 @@
 #   --runs      rounds of audit, encryption and features, of which the median counts (default: 3)
 #   --smoke     the smallest sizes: shows that everything runs, measures nothing
 #   --keep      also keeps the reports, one JSON object a line
-#   --write     puts the table into daemon/README.md, in place of the one that is there
+#   --write     puts the table into this page, in place of the one that is there
 #
 # Rows that miss their aim are named on standard error.
 #
@@ -35,7 +35,7 @@ while [ $# -gt 0 ]; do
     --runs) runs=$2; shift 2 ;;
     --smoke) smoke=yes; runs=1; common+=(--smoke); shift ;;
     --keep) keep=$2; shift 2 ;;
-    --write) write=(--write "$here/../../daemon/README.md"); shift ;;
+    --write) write=(--write "$2"); shift 2 ;;
     --help) sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//;p}' "$0"; exit 0 ;;
     *) echo "gdpr_figures.sh: unknown argument $1 (see --help)" >&2; exit 2 ;;
   esac

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Turns the reports that gdpr_figures.sh gathered into the figures of daemon/README.md. Exit code 3: a row misses
+"""Turns the reports that gdpr_figures.sh gathered into a table of figures. Exit code 3: a row misses
 its aim."""
 import argparse
 import datetime
