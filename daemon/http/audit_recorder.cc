@@ -19,79 +19,17 @@
 namespace edgecase::http {
 namespace {
 
-enum class Kind : unsigned char {
-  Ingest,  // by the pipeline; here only what was denied
-  Read,
-  Change,  // two records: that it begins, and what became of it
-  Free,    // tells nothing of anybody; here only what was denied
-};
-
-struct RouteRow {
-  std::string_view method, path;  // "" any; a path may be the beginning of longer ones
-  const char* operation;
-  Kind kind;
-};
-
 namespace routes = wire::routes;
-constexpr std::array kRows = {
-    RouteRow{"", routes::kInfluxWrite, "ingest", Kind::Ingest},
-    RouteRow{"", routes::kInfluxWriteV2, "ingest", Kind::Ingest},
-    RouteRow{"", routes::kReadings, "ingest", Kind::Ingest},
-    RouteRow{"PUT", routes::kBlob, "ingest", Kind::Ingest},
-    RouteRow{"GET", routes::kBlob, "get", Kind::Read},
-    RouteRow{"GET", routes::kQuery, "query", Kind::Read},
-    RouteRow{"GET", routes::kLast, "last", Kind::Read},
-    RouteRow{"GET", routes::kTail, "tail", Kind::Read},
-    RouteRow{"GET", routes::kReport, "report", Kind::Read},
-    RouteRow{"POST", routes::kBackups, "backup.begin", Kind::Change},
-    RouteRow{"DELETE", routes::kBackups, "backup.end", Kind::Change},
-    RouteRow{"GET", routes::kSeries, "series", Kind::Read},
-    RouteRow{"GET", routes::kDevices, "devices", Kind::Read},
-    RouteRow{"POST", routes::kDevices, "device.set", Kind::Change},
-    RouteRow{"GET", routes::kDevice, "device.show", Kind::Read},
-    RouteRow{"POST", routes::kDevice, "device.set", Kind::Change},
-    RouteRow{"GET", routes::kTokens, "token.list", Kind::Read},
-    RouteRow{"POST", routes::kTokens, "token.create", Kind::Change},
-    RouteRow{"DELETE", routes::kTokens, "token.revoke", Kind::Change},
-    RouteRow{"POST", routes::kNamespaces, "namespace.create", Kind::Change},
-    RouteRow{"DELETE", routes::kNamespaces, "namespace.drop", Kind::Change},
-    RouteRow{"GET", routes::kRetention, "retention.list", Kind::Read},
-    RouteRow{"GET", routes::kRetentionPreview, "retention.preview", Kind::Read},
-    RouteRow{"POST", routes::kRetention, "retention.set", Kind::Change},
-    RouteRow{"DELETE", routes::kRetention, "retention.clear", Kind::Change},
-    RouteRow{"GET", routes::kWhere, "where", Kind::Read},
-    RouteRow{"GET", routes::kErasePreview, "erase.preview", Kind::Read},
-    RouteRow{"GET", routes::kErasures, "erase.list", Kind::Read},
-    RouteRow{"GET", routes::kAuditVerify, "audit.verify", Kind::Read},
-    RouteRow{"GET", routes::kAudit, "audit.read", Kind::Read},
-    RouteRow{"", routes::kInfluxQuery, "influx.query", Kind::Read},
-    RouteRow{"", routes::kMqttTest, "mqtt.test", Kind::Free},
-};
 
-struct Audited {
-  std::string operation;
-  Kind kind = Kind::Free;
-};
-
-bool matches(const RouteRow& row, std::string_view method, std::string_view path) {
-  if (!row.method.empty() && row.method != method) return false;
-  return path == row.path || (row.path == routes::kBlob && path.starts_with(row.path));
-}
-
-// Null: it is in none.
-const RouteRow* row_of(const Call& call) {
-  const std::string& path = call.request.path;
-  const std::string_view sent = call.request.method;
-  const std::string_view method = sent == "HEAD" ? "GET" : sent;
-  const auto row = std::find_if(kRows.begin(), kRows.end(),
-                                [&](const RouteRow& each) { return matches(each, method, path); });
-  return row == kRows.end() ? nullptr : &*row;
+// What the log calls a request, and how much it says of it.
+Audited row_of(const Call& call) {
+  return call.route == nullptr ? Audited{} : call.route->audit;
 }
 
 // Of which nothing is recorded here, as long as it is not denied.
 bool is_passed_over(const Call& call) {
-  const RouteRow* const row = row_of(call);
-  return row != nullptr && (row->kind == Kind::Ingest || row->kind == Kind::Free);
+  const AuditKind kind = row_of(call).kind;
+  return kind == AuditKind::Ingest || kind == AuditKind::Free;
 }
 
 // What the page at / asks for, again and again. Whoever else says so of a request has its records
@@ -103,20 +41,14 @@ bool is_of_page(const Call& call) {
   return path == routes::kSeries || path == routes::kQuery;
 }
 
-// What is not in the table goes by its path: "/api/v1/erase" changes, so it is "erase".
-Audited audited(const Call& call, Effect effect) {
+Audited audited(const Call& call) {
   const std::string& path = call.request.path;
   if (path == routes::kQuery && call.has("export") && call.parameter("export") != "false") {
-    return {"export", Kind::Read};
+    return {"export", AuditKind::Read};
   }
-  if (path == routes::kQuery && call.has("moment")) return {"backup.read", Kind::Read};
-  if (is_of_page(call)) return {"page", Kind::Read};
-  if (const RouteRow* const row = row_of(call); row != nullptr) return {row->operation, row->kind};
-  constexpr std::string_view kApi = "/api/v1/";
-  std::string operation = path.starts_with(kApi) ? path.substr(kApi.size()) : path.substr(1);
-  std::replace(operation.begin(), operation.end(), '/', '.');
-  if (operation.empty()) operation = "page";
-  return {operation, effect == Effect::Changes ? Kind::Change : Kind::Free};
+  if (path == routes::kQuery && call.has("moment")) return {"backup.read", AuditKind::Read};
+  if (is_of_page(call)) return {"page", AuditKind::Read};
+  return row_of(call);
 }
 
 // Purposes, times, durations and ids of tokens; longer or other texts are left out.
@@ -235,7 +167,7 @@ class Preparation {
   explicit Preparation(audit::AuditLog& log) : log_(log) {}
 
   // Null: nothing is recorded of it, unless it was denied.
-  std::shared_ptr<const Prepared> of(const Call& call, Effect effect, int http_status) {
+  std::shared_ptr<const Prepared> of(const Call& call, int http_status) {
     if (!is_denied(http_status) && is_passed_over(call)) return nullptr;
     std::string key;
     const auth::Principal& principal = call.principal();
@@ -250,14 +182,15 @@ class Preparation {
       if (const auto known = known_.find(key); known != known_.end()) return known->second;
     }
     auto made = std::make_shared<Prepared>();
-    made->what = audited(call, effect);
-    const bool is_recorded = made->what.kind == Kind::Read || made->what.kind == Kind::Change;
+    made->what = audited(call);
+    const bool is_recorded =
+        made->what.kind == AuditKind::Read || made->what.kind == AuditKind::Change;
     if (!is_recorded && !is_denied(http_status)) return nullptr;
     made->record = audit::record_of(made->what.operation, principal);
     describe(log_.names(), call, made->record);
     made->draft = audit::draft_of(made->record);
     // What changes something is not asked for again and again.
-    if (made->what.kind != Kind::Read || head.target.size() > kTargetMaxBytes) return made;
+    if (made->what.kind != AuditKind::Read || head.target.size() > kTargetMaxBytes) return made;
     const MutexLock lock(mutex_);
     if (known_.size() >= kRememberedMax) known_.clear();
     return known_.emplace(std::move(key), std::move(made)).first->second;
@@ -397,10 +330,10 @@ Status begin_urgently(audit::AuditLog& log, const Call& call, audit::Record reco
   return ok();
 }
 
-Status before_change(Recorder& recorder, const Call& call, Effect effect) {
-  if (effect == Effect::Reads) return ok();
-  const auto prepared = recorder.preparation.of(call, effect, 0);
-  if (prepared == nullptr || prepared->what.kind != Kind::Change) return ok();
+Status before_change(Recorder& recorder, const Call& call) {
+  if (row_of(call).kind != AuditKind::Change) return ok();
+  const auto prepared = recorder.preparation.of(call, 0);
+  if (prepared == nullptr || prepared->what.kind != AuditKind::Change) return ok();
   const bool is_urgent = makes_room(call);
   if (!is_urgent) EC_TRY(recorder.log.ready());
   note_described(call);
@@ -428,7 +361,7 @@ void await_record(audit::AuditLog& log, Call& call, audit::Ticket ticket,
     return settled.ok() || log.is_settled(enough) ? ok() : settled;
   };
   // Who read nothing after all has a record that says so. What was changed, or denied, was.
-  const bool is_undone = prepared->what.kind == Kind::Read && !is_denied(call.response.status);
+  const bool is_undone = prepared->what.kind == AuditKind::Read && !is_denied(call.response.status);
   const auto refused = [&log, ticket, is_undone, prepared](const Status& why) {
     if (is_undone) log.amend(ticket, prepared->record, why);
   };
@@ -440,17 +373,17 @@ void await_record(audit::AuditLog& log, Call& call, audit::Ticket ticket,
   }
 }
 
-void after_answer(Recorder& recorder, Call& call, Effect effect) {
+void after_answer(Recorder& recorder, Call& call) {
   audit::AuditLog& log = recorder.log;
   const int http_status = call.response.status;
   if (http_status == 429) return log.note_throttled();
-  const auto prepared = recorder.preparation.of(call, effect, http_status);
+  const auto prepared = recorder.preparation.of(call, http_status);
   if (prepared == nullptr) return;
-  const Kind kind = prepared->what.kind;
+  const AuditKind kind = prepared->what.kind;
   // Followers ask again and again; what they were told of counts.
-  const bool is_told =
-      kind == Kind::Change ||
-      (kind == Kind::Read && (call.request.path != routes::kTail || call.exchange.audit.count > 0));
+  const bool is_told = kind == AuditKind::Change ||
+                       (kind == AuditKind::Read &&
+                        (call.request.path != routes::kTail || call.exchange.audit.count > 0));
   if (!is_told && !is_denied(http_status)) return;
   if (recorder.pages.covers(call)) return;
   const auto ticket = log.append(draft_of(log.names(), *prepared, call));
@@ -469,10 +402,8 @@ void record_requests(Router& router, HttpContext& context) {
   context.parts.erase.on_gone([weak = std::weak_ptr(recorder)] {
     if (const auto there = weak.lock()) there->preparation.forget();
   });
-  router.on_run({[recorder](const Call& call, Effect effect) {
-                   return before_change(*recorder, call, effect);
-                 },
-                 [recorder](Call& call, Effect effect) { after_answer(*recorder, call, effect); }});
+  router.on_run({[recorder](const Call& call) { return before_change(*recorder, call); },
+                 [recorder](Call& call) { after_answer(*recorder, call); }});
 }
 
 }  // namespace edgecase::http

@@ -4,14 +4,13 @@
 #include <compare>
 #include <limits>
 #include <memory>
-#include <mutex>
 #include <nlohmann/json.hpp>
-#include <shared_mutex>
 #include <unordered_map>
 #include <vector>
 
 #include "audit/audit_reader.h"
 #include "catalog/set_aside.h"
+#include "edgecase/mutex.h"
 #include "http/http_routes.h"
 #include "http/refusal.h"
 #include "wire/names.h"
@@ -26,10 +25,7 @@ namespace {
 constexpr std::size_t kNamesAtOnce = 1'000;
 constexpr std::size_t kCertificatesAtOnce = 20;
 
-using Json = nlohmann::ordered_json;
-std::string dump(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
+using wire::Json;
 
 void append_number(std::uint64_t number, std::string& text) {
   char digits[20];
@@ -44,7 +40,7 @@ void append_member(std::string_view name, std::string_view value, std::string& t
     return c >= ' ' && c <= '~' && c != '"' && c != '\\';
   });
   if (!is_plain) {
-    text += dump(Json(value));
+    text += wire::compact(Json(value));
   } else {
     text.append(1, '"').append(value).append(1, '"');
   }
@@ -53,6 +49,8 @@ void append_member(std::string_view name, std::string_view value, std::string& t
 Status no_log() {
   return unsupported("there is no audit log here");
 }
+
+}  // namespace
 
 // What pseudonyms stand for, as long as the devices are there. It remembers where the catalog has
 // their names, and learns of new devices when it is asked; what it told it keeps until something
@@ -64,7 +62,7 @@ class DeviceNames {
       : context_(context), set_aside_(context.parts.engine) {}
 
   void learn() {
-    const std::unique_lock lock(mutex_);
+    const WriterLock lock(mutex_);
     const std::size_t before = rows_.size();
     for (const std::uint32_t rows = context_.parts.catalog.device_rows(); known_ < rows; ++known_) {
       const auto device = context_.parts.catalog.device_at(known_);
@@ -82,7 +80,7 @@ class DeviceNames {
   // What a listing says of it, but for its count.
   Result<std::string> said_of(std::uint64_t pseudonym) {
     {
-      const std::shared_lock lock(mutex_);
+      const ReaderLock lock(mutex_);
       const auto found = said_.find(pseudonym);
       if (found != said_.end()) return found->second;
     }
@@ -98,7 +96,7 @@ class DeviceNames {
     return said;
   }
   void let_go() {
-    const std::unique_lock lock(mutex_);
+    const WriterLock lock(mutex_);
     said_.clear();
     said_bytes_ = 0;
   }
@@ -110,7 +108,7 @@ class DeviceNames {
 
   // Empty: it stands for nothing that is there.
   catalog::DeviceName name_of(std::uint64_t pseudonym) const {
-    const std::shared_lock lock(mutex_);
+    const ReaderLock lock(mutex_);
     // The newest, where a device came again.
     const auto after = std::upper_bound(rows_.begin(), rows_.end(),
                                         Row{pseudonym, std::numeric_limits<std::uint32_t>::max()});
@@ -123,7 +121,7 @@ class DeviceNames {
   // Unless something has changed since `changes`; if it does later, let_go() comes after.
   void keep(std::uint64_t pseudonym, const std::string& said, std::uint64_t changes) {
     const std::size_t bytes = kSaidEntryBytes + said.size();
-    const std::unique_lock lock(mutex_);
+    const WriterLock lock(mutex_);
     if (changes != context_.parts.devices.changes()) return;
     if (said_bytes_ + bytes > kSaidMaxBytes) {
       said_.clear();
@@ -133,8 +131,9 @@ class DeviceNames {
     tell_memory();
   }
 
-  // With mutex_ held.
-  void tell_memory() { set_aside_.tell(rows_.capacity() * sizeof(Row) + said_bytes_); }
+  void tell_memory() EC_REQUIRES(mutex_) {
+    set_aside_.tell(rows_.capacity() * sizeof(Row) + said_bytes_);
+  }
 
   struct Row {
     std::uint64_t pseudonym = 0;
@@ -143,13 +142,15 @@ class DeviceNames {
   };
 
   HttpContext& context_;
-  mutable std::shared_mutex mutex_;
-  std::uint32_t known_ = 0;  // rows that were looked at
-  std::vector<Row> rows_;    // sorted
-  std::unordered_map<std::uint64_t, std::string> said_;
-  std::size_t said_bytes_ = 0;
-  catalog::SetAside set_aside_;
+  mutable SharedMutex mutex_;
+  std::uint32_t known_ EC_GUARDED_BY(mutex_) = 0;  // rows that were looked at
+  std::vector<Row> rows_ EC_GUARDED_BY(mutex_);    // sorted
+  std::unordered_map<std::uint64_t, std::string> said_ EC_GUARDED_BY(mutex_);
+  std::size_t said_bytes_ EC_GUARDED_BY(mutex_) = 0;
+  catalog::SetAside set_aside_ EC_GUARDED_BY(mutex_);
 };
+
+namespace {
 
 // Names and owners of the devices that one listing tells of.
 class Told {
@@ -175,7 +176,8 @@ class Told {
   std::unordered_map<std::uint64_t, std::string> known_;
 };
 
-// One line, as dump() would write it. Thousands are asked for at a time: no object is made of each.
+// One line, as compact() would write it. Thousands are asked for at a time: no object is made of
+// each.
 Status append_record(const audit::Record& record, Told& told, std::string& text) {
   text += "{\"sequence\":";
   append_number(record.sequence, text);
@@ -262,7 +264,6 @@ Status add_owned(const HttpContext& context, audit::ListRequest& request) {
 }
 
 Result<audit::ListRequest> list_request(const HttpContext& context, const Call& call) {
-  EC_TRY(check_parameters(call, {"ns", "device", "owner", "from", "to", "limit", "desc"}));
   EC_TRY(auth::authorize_administration(call.principal()));
   if (context.parts.audit == nullptr) return no_log();
   const std::int64_t now_ns = context.parts.clock.wall_ns();
@@ -322,16 +323,6 @@ class RecordPieces final : public PieceSource {
   bool is_first_ = true;
 };
 
-void get_audit(HttpContext& context, const std::shared_ptr<DeviceNames>& names, Call& call) {
-  const auto request = list_request(context, call);
-  if (!request.ok()) return call.answer_error(request.status());
-  auto opened = audit::RecordCursor::open(*context.parts.audit, *request);
-  if (!opened.ok()) return call.answer_error(opened.status());
-  const std::shared_ptr<audit::RecordCursor> cursor = std::move(opened).value();
-  names->learn();
-  answer_in_pieces(call, "application/json", std::make_shared<RecordPieces>(cursor, names));
-}
-
 // `sequence` and `head`: what a report said that the log had reached.
 Result<std::optional<audit::Mark>> told_head(const Call& call) {
   if (!call.has("sequence") && !call.has("head")) return std::optional<audit::Mark>();
@@ -343,33 +334,6 @@ Result<std::optional<audit::Mark>> told_head(const Call& call) {
   if (!auth::parse_digest(call.parameter("head"), mark.hash))
     return invalid_argument("head is not 64 hex digits");
   return std::optional<audit::Mark>(mark);
-}
-
-Result<Json> verify(HttpContext& context, const Call& call) {
-  EC_TRY(check_parameters(call, {"sequence", "head"}));
-  EC_TRY(auth::authorize_administration(call.principal()));
-  if (context.parts.audit == nullptr) return no_log();
-  EC_ASSIGN_OR_RETURN(const std::optional<audit::Mark> told, told_head(call));
-  EC_ASSIGN_OR_RETURN(const audit::Verification found, audit::verify(*context.parts.audit, told));
-  Json faults = Json::array();
-  for (const audit::Fault& fault : found.faults) {
-    faults.push_back({{"sequence", fault.sequence}, {"message", fault.what}});
-  }
-  Json answer{{"intact", found.fault_count == 0},
-              {"records", found.records},
-              {"first", found.first},
-              {"last", found.last},
-              {"head", auth::hex_text(auth::view_of(found.head))},
-              {"fault_count", found.fault_count},
-              {"faults", std::move(faults)}};
-  if (!found.unchecked.empty()) answer["unchecked"] = found.unchecked;
-  return answer;
-}
-
-void get_verify(HttpContext& context, Call& call) {
-  const auto found = verify(context, call);
-  if (!found.ok()) return call.answer_error(found.status());
-  call.answer_json(200, dump(*found) + "\n");
 }
 
 void register_audit_metrics(HttpContext& context) {
@@ -400,6 +364,37 @@ const char* acknowledged_means(const std::string& mode) {
 
 }  // namespace
 
+void get_audit(HttpContext& context, Call& call) {
+  const std::shared_ptr<DeviceNames>& names = context.device_names;
+  const auto request = list_request(context, call);
+  if (!request.ok()) return call.answer_error(request.status());
+  auto opened = audit::RecordCursor::open(*context.parts.audit, *request);
+  if (!opened.ok()) return call.answer_error(opened.status());
+  const std::shared_ptr<audit::RecordCursor> cursor = std::move(opened).value();
+  names->learn();
+  answer_in_pieces(call, "application/json", std::make_shared<RecordPieces>(cursor, names));
+}
+
+Result<Json> get_audit_verify(HttpContext& context, const Call& call) {
+  EC_TRY(auth::authorize_administration(call.principal()));
+  if (context.parts.audit == nullptr) return no_log();
+  EC_ASSIGN_OR_RETURN(const std::optional<audit::Mark> told, told_head(call));
+  EC_ASSIGN_OR_RETURN(const audit::Verification found, audit::verify(*context.parts.audit, told));
+  Json faults = Json::array();
+  for (const audit::Fault& fault : found.faults) {
+    faults.push_back({{"sequence", fault.sequence}, {"message", fault.what}});
+  }
+  Json answer{{"intact", found.fault_count == 0},
+              {"records", found.records},
+              {"first", found.first},
+              {"last", found.last},
+              {"head", auth::hex_text(auth::view_of(found.head))},
+              {"fault_count", found.fault_count},
+              {"faults", std::move(faults)}};
+  if (!found.unchecked.empty()) answer["unchecked"] = found.unchecked;
+  return answer;
+}
+
 std::string audit_status_json(const HttpContext& context) {
   if (context.parts.audit == nullptr) return "null";
   const audit::AuditLog::State state = context.parts.audit->state();
@@ -407,26 +402,23 @@ std::string audit_status_json(const HttpContext& context) {
     return status.ok() ? Json(nullptr) : Json(status.to_string());
   };
   const std::string& mode = context.parts.settings.audit.mode;
-  return dump({{"mode", mode},
-               {"acknowledged_means", acknowledged_means(mode)},
-               {"sequence", state.sequence},
-               {"head", auth::hex_text(auth::view_of(state.hash))},
-               {"first", state.first},
-               {"records", state.records},
-               {"queued", state.queued},
-               {"failures", state.failures},
-               {"lost", state.lost},
-               {"failure", words(state.failure)},
-               {"head_failure", words(state.head_failure)}});
+  return wire::compact({{"mode", mode},
+                        {"acknowledged_means", acknowledged_means(mode)},
+                        {"sequence", state.sequence},
+                        {"head", auth::hex_text(auth::view_of(state.hash))},
+                        {"first", state.first},
+                        {"records", state.records},
+                        {"queued", state.queued},
+                        {"failures", state.failures},
+                        {"lost", state.lost},
+                        {"failure", words(state.failure)},
+                        {"head_failure", words(state.head_failure)}});
 }
 
-void add_audit_routes(Router& router, HttpContext& context) {
+void begin_audit_routes(HttpContext& context) {
   const auto names = std::make_shared<DeviceNames>(context);
+  context.device_names = names;
   context.parts.devices.on_change([names] { names->let_go(); });
-  router.add("GET", wire::routes::kAudit, Effect::Reads,
-             [&context, names](Call& call) { get_audit(context, names, call); });
-  router.add("GET", wire::routes::kAuditVerify, Effect::Reads,
-             [&context](Call& call) { get_verify(context, call); });
   if (context.parts.audit != nullptr) register_audit_metrics(context);
 }
 

@@ -104,13 +104,14 @@ class MomentPieces final : public PieceSource {
 };
 
 Result<std::string> pin(HttpContext& context, const Call& call) {
-  EC_TRY(check_parameters(call, {"location"}));
   EC_TRY(auth::authorize_administration(call.principal()));
   EC_TRY(config::check_location(context.parts.settings.storage, call.parameter("location")));
   return context.moments.pin();
 }
 
-void begin_backup(HttpContext& context, Call& call) {
+}  // namespace
+
+void post_backup(HttpContext& context, Call& call) {
   auto moment = pin(context, call);
   if (!moment.ok()) return call.answer_error(moment.status());
   answer_in_pieces(call, "application/json",
@@ -118,29 +119,16 @@ void begin_backup(HttpContext& context, Call& call) {
   if (call.response.status == 200) call.response.status = 201;
 }
 
-Result<Json> release(HttpContext& context, const Call& call) {
-  EC_TRY(check_parameters(call, {"moment"}));
+Result<Json> delete_backup(HttpContext& context, const Call& call) {
   EC_TRY(auth::authorize_administration(call.principal()));
   EC_TRY(context.moments.release(call.parameter("moment")));
   return Json{{"moment", call.parameter("moment")}, {"released", true}};
 }
 
-}  // namespace
-
 Result<std::shared_ptr<const Snapshot>> moment_parameter(HttpContext& context, const Call& call) {
   if (!call.has("moment")) return std::shared_ptr<const Snapshot>();
   EC_TRY(auth::authorize_administration(call.principal()));
   return context.moments.use(call.parameter("moment"));
-}
-
-void add_backup_routes(Router& router, HttpContext& context) {
-  router.add("POST", wire::routes::kBackups, Effect::Changes,
-             [&context](Call& call) { begin_backup(context, call); });
-  router.add("DELETE", wire::routes::kBackups, Effect::Changes, [&context](Call& call) {
-    const auto answer = release(context, call);
-    if (!answer.ok()) return call.answer_error(answer.status());
-    call.answer_json(200, wire::dump(*answer));
-  });
 }
 
 }  // namespace edgecase::http

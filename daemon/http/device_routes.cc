@@ -48,18 +48,6 @@ catalog::Saying saying_of(const HttpContext& context, const Call& call) {
   return saying;
 }
 
-Result<Json> show(HttpContext& context, const Call& call) {
-  EC_TRY(check_parameters(call, {"ns", "device"}));
-  EC_ASSIGN_OR_RETURN(const catalog::DeviceName name, device_parameter(context, call));
-  const wire::Selector all_of_it{wire::escape_name(name.device), "*"};
-  EC_TRY(auth::authorize(auth::Operation::Read, call.principal(), name.namespace_name, all_of_it));
-  EC_ASSIGN_OR_RETURN(const catalog::DeviceMetadata metadata, context.parts.devices.metadata(name));
-  if (metadata.empty() && context.parts.catalog.select(name.namespace_name, all_of_it).empty()) {
-    return not_found("no device " + name.device + " in namespace " + name.namespace_name);
-  }
-  return device_json(name, metadata);
-}
-
 // What is given replaces what was said; empty takes it back.
 Result<std::function<void(catalog::DeviceMetadata&)>> change_parameters(const Call& call) {
   EC_ASSIGN_OR_RETURN(auto labels, label_parameters(call));
@@ -95,9 +83,20 @@ Result<Json> set_group(HttpContext& context, const Call& call,
   return Json{{"described", described}};
 }
 
-Result<Json> set(HttpContext& context, const Call& call) {
-  EC_TRY(check_parameters(call, {"ns", "device", "of_owner", "of_purpose", "of_object", "of_label",
-                                 "owner", "purpose", "object", "location", "label", "as_of"}));
+}  // namespace
+
+Result<Json> get_device(HttpContext& context, const Call& call) {
+  EC_ASSIGN_OR_RETURN(const catalog::DeviceName name, device_parameter(context, call));
+  const wire::Selector all_of_it{wire::escape_name(name.device), "*"};
+  EC_TRY(auth::authorize(auth::Operation::Read, call.principal(), name.namespace_name, all_of_it));
+  EC_ASSIGN_OR_RETURN(const catalog::DeviceMetadata metadata, context.parts.devices.metadata(name));
+  if (metadata.empty() && context.parts.catalog.select(name.namespace_name, all_of_it).empty()) {
+    return not_found("no device " + name.device + " in namespace " + name.namespace_name);
+  }
+  return device_json(name, metadata);
+}
+
+Result<Json> post_device(HttpContext& context, const Call& call) {
   EC_TRY(auth::authorize_administration(call.principal()));
   EC_ASSIGN_OR_RETURN(const catalog::DeviceFilter filter, filter_parameters(call, "of_"));
   if (!filter.empty()) return set_group(context, call, filter);
@@ -111,9 +110,8 @@ Result<Json> set(HttpContext& context, const Call& call) {
   return device_json(name, metadata);
 }
 
-// As set(), of many devices: all of them or, where anything is wrong, none.
-Result<Json> set_all(HttpContext& context, const Call& call) {
-  EC_TRY(check_parameters(call, {"ns", "as_of"}));
+// As post_device(), of many devices: all of them or, where anything is wrong, none.
+Result<Json> post_devices(HttpContext& context, const Call& call) {
   EC_TRY(auth::authorize_administration(call.principal()));
   EC_ASSIGN_OR_RETURN(const std::vector<catalog::DeviceChange> changes,
                       decode_descriptions(call.body(), namespace_parameter(call)));
@@ -127,8 +125,6 @@ Result<Json> set_all(HttpContext& context, const Call& call) {
   EC_TRY(context.parts.devices.update_all(changes, saying_of(context, call)));
   return Json{{"described", changes.size()}};
 }
-
-}  // namespace
 
 Status check_as_of(const HttpContext& context, const Call& call, const catalog::DeviceName& name) {
   if (!call.has("as_of")) return ok();
@@ -179,20 +175,6 @@ Result<catalog::DeviceFilter> filter_parameters(const Call& call, const std::str
     EC_TRY(wire::check_name("label", value));
   }
   return filter;
-}
-
-void add_device_routes(Router& router, HttpContext& context) {
-  using Function = Result<Json> (*)(HttpContext&, const Call&);
-  const auto add = [&](const char* method, const char* path, Effect effect, Function function) {
-    router.add(method, path, effect, [&context, function](Call& call) {
-      const auto answer = function(context, call);
-      if (!answer.ok()) return call.answer_error(answer.status());
-      call.answer_json(200, answer->dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
-    });
-  };
-  add("GET", wire::routes::kDevice, Effect::Reads, show);
-  add("POST", wire::routes::kDevice, Effect::Changes, set);
-  add("POST", wire::routes::kDevices, Effect::Changes, set_all);
 }
 
 }  // namespace edgecase::http

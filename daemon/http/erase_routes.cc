@@ -109,40 +109,8 @@ Json amount_json(const erase::Amount& amount) {
           {"last", time_or_null(amount.last_ns)}};
 }
 
-Result<Json> preview(HttpContext& context, const Call& call) {
-  EC_TRY(check_parameters(call,
-                          {"ns", "select", "owner", "purpose", "object", "label", "from", "to"}));
-  EC_ASSIGN_OR_RETURN(const erase::EraseRequest request, request_of(context, call));
-  EC_ASSIGN_OR_RETURN(const erase::ErasePreview found,
-                      context.parts.erase.preview(call.principal(), request));
-  Json json = {{"devices", found.devices}, {"series", found.series}};
-  json.update(amount_json(found.amount));
-  json["everything"] = found.is_everything;
-  // Where not all are named here, the record says that they may be any.
-  if (found.matched.size() == found.series) {
-    query::Reach& reach = call.exchange.audit.reach.emplace();
-    for (const auto& each : found.matched) reach.add(each.entry.namespace_name, each.entry.device);
-  }
-  Json matched = Json::array();
-  for (const auto& each : found.matched) {
-    Json series = {{"namespace", each.entry.namespace_name},
-                   {"device", each.entry.device},
-                   {"sensor", each.entry.sensor}};
-    series.update(amount_json(each.amount));
-    matched.push_back(std::move(series));
-  }
-  const erase::Reach how_far = context.parts.erase.reach(
-      context.parts.erase.drives().look(), found.devices > 0 && found.takes_whole_devices);
-  json["level"] = erase::level_name(how_far.level);
-  json["level_why"] = how_far.why.empty() ? Json(nullptr) : Json(how_far.why);
-  json["matched"] = std::move(matched);
-  return json;
-}
-
 // What a glob makes everything there is needs `yes=true`.
 Result<erase::Certificate> begin(HttpContext& context, const Call& call) {
-  EC_TRY(check_parameters(
-      call, {"ns", "select", "owner", "purpose", "object", "label", "from", "to", "yes", "wait"}));
   EC_ASSIGN_OR_RETURN(const erase::EraseRequest request, request_of(context, call));
   EC_ASSIGN_OR_RETURN(const std::int64_t wait_ns, wait_parameter(call));
   const auto everything =
@@ -168,15 +136,6 @@ Json signed_certificate(HttpContext& context, const Call& call,
   const Result<Bytes> secret = signing_secret(context, call);
   if (secret.ok()) static_cast<void>(add_signature(context, *secret, json).ok());
   return json;
-}
-
-void post_erase(HttpContext& context, Call& call) {
-  const auto certificate = begin(context, call);
-  if (!certificate.ok()) return call.answer_error(certificate.status());
-  call.exchange.audit.detail = "erasure " + std::to_string(certificate->number);
-  call.exchange.audit.count = certificate->readings.value_or(0);
-  call.answer_json(certificate->state == erase::ErasureState::Done ? 200 : 202,
-                   wire::dump(signed_certificate(context, call, *certificate)));
 }
 
 // Who erased may look at the certificate by its number.
@@ -234,19 +193,6 @@ class CertificatePieces final : public PieceSource {
   std::size_t told_ = 0;
 };
 
-// The list is for administrators.
-void get_certificates(HttpContext& context, Call& call) {
-  Status status = check_parameters(call, {"id", "wait", "ns", "device", "owner"});
-  if (status.ok() && call.has("id")) {
-    const auto found = one_certificate(context, call);
-    if (!found.ok()) return call.answer_error(found.status());
-    return call.answer_json(200, wire::dump(*found));
-  }
-  if (status.ok()) status = auth::authorize_administration(call.principal());
-  if (!status.ok()) return call.answer_error(status);
-  answer_in_pieces(call, "application/json", std::make_shared<CertificatePieces>(context, call));
-}
-
 const char* layer_name(FileLayer layer) {
   switch (layer) {
     case FileLayer::Metadata: return "metadata";
@@ -256,8 +202,59 @@ const char* layer_name(FileLayer layer) {
   return "log";
 }
 
-Result<Json> where(HttpContext& context, const Call& call) {
-  EC_TRY(check_parameters(call, {"ns", "select"}));
+}  // namespace
+
+void post_erase(HttpContext& context, Call& call) {
+  const auto certificate = begin(context, call);
+  if (!certificate.ok()) return call.answer_error(certificate.status());
+  call.exchange.audit.detail = "erasure " + std::to_string(certificate->number);
+  call.exchange.audit.count = certificate->readings.value_or(0);
+  call.answer_json(certificate->state == erase::ErasureState::Done ? 200 : 202,
+                   wire::dump(signed_certificate(context, call, *certificate)));
+}
+
+Result<Json> get_erase_preview(HttpContext& context, const Call& call) {
+  EC_ASSIGN_OR_RETURN(const erase::EraseRequest request, request_of(context, call));
+  EC_ASSIGN_OR_RETURN(const erase::ErasePreview found,
+                      context.parts.erase.preview(call.principal(), request));
+  Json json = {{"devices", found.devices}, {"series", found.series}};
+  json.update(amount_json(found.amount));
+  json["everything"] = found.is_everything;
+  // Where not all are named here, the record says that they may be any.
+  if (found.matched.size() == found.series) {
+    query::Reach& reach = call.exchange.audit.reach.emplace();
+    for (const auto& each : found.matched) reach.add(each.entry.namespace_name, each.entry.device);
+  }
+  Json matched = Json::array();
+  for (const auto& each : found.matched) {
+    Json series = {{"namespace", each.entry.namespace_name},
+                   {"device", each.entry.device},
+                   {"sensor", each.entry.sensor}};
+    series.update(amount_json(each.amount));
+    matched.push_back(std::move(series));
+  }
+  const erase::Reach how_far = context.parts.erase.reach(
+      context.parts.erase.drives().look(), found.devices > 0 && found.takes_whole_devices);
+  json["level"] = erase::level_name(how_far.level);
+  json["level_why"] = how_far.why.empty() ? Json(nullptr) : Json(how_far.why);
+  json["matched"] = std::move(matched);
+  return json;
+}
+
+// The list is for administrators.
+void get_erasures(HttpContext& context, Call& call) {
+  if (call.has("id")) {
+    const auto found = one_certificate(context, call);
+    if (!found.ok()) return call.answer_error(found.status());
+    return call.answer_json(200, wire::dump(*found));
+  }
+  if (const Status status = auth::authorize_administration(call.principal()); !status.ok()) {
+    return call.answer_error(status);
+  }
+  answer_in_pieces(call, "application/json", std::make_shared<CertificatePieces>(context, call));
+}
+
+Result<Json> get_where(HttpContext& context, const Call& call) {
   EC_ASSIGN_OR_RETURN(const wire::Selector selector, selector_parameter(call));
   EC_ASSIGN_OR_RETURN(
       const query::Whereabouts found,
@@ -286,23 +283,7 @@ Result<Json> where(HttpContext& context, const Call& call) {
               {"files", std::move(files)}};
 }
 
-}  // namespace
-
-void add_erase_routes(Router& router, HttpContext& context) {
-  using Function = Result<Json> (*)(HttpContext&, const Call&);
-  const auto get = [&](const char* path, Function function) {
-    router.add("GET", path, Effect::Reads, [&context, function](Call& call) {
-      const auto answer = function(context, call);
-      if (!answer.ok()) return call.answer_error(answer.status());
-      call.answer_json(200, wire::dump(*answer));
-    });
-  };
-  get(wire::routes::kErasePreview, preview);
-  router.add("GET", wire::routes::kErasures, Effect::Reads,
-             [&context](Call& call) { get_certificates(context, call); });
-  get(wire::routes::kWhere, where);
-  router.add("POST", wire::routes::kErase, Effect::Changes,
-             [&context](Call& call) { post_erase(context, call); });
+void register_erase_metrics(HttpContext& context) {
   observe::Metrics& metrics = context.parts.metrics;
   metrics.callback(observe::MetricKind::Gauge, "edgecase_erasures_pending",
                    "Erasures that are invisible, with bytes left.", {},

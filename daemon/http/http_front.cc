@@ -210,9 +210,8 @@ void Front::admit(net::Socket accepted, const FrontListener& listener) {
     setsockopt(descriptor, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &kUnsentBytes, sizeof(kUnsentBytes));
   }
   auth::Principal from = net::principal_of(descriptor, listener.kind);
-  const bool over_tcp = listener.kind == net::ListenerKind::Tcp;
   // All come from there; each is limited by itself: answer().
-  const bool is_limited = over_tcp && !router_.sites()->is_proxy(from.name);
+  const bool is_limited = is_tcp && !router_.sites()->is_proxy(from.name);
   const bool address_full = is_limited && is_address_full(from.name);
   if (address_full && addresses_.open(from.name) >= addresses_.most() + kTurnedAwayMax) return;
   const bool full = connections_.size() >= options_.connections && !make_room();

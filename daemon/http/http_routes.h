@@ -1,9 +1,9 @@
-// The routes of HttpServer, in groups, and what they share. Inside daemon/http only.
+// The handlers of the routes of HttpServer (route_table.h), and what they share. Inside daemon/http
+// only.
 #pragma once
 
 #include <cstdint>
 #include <functional>
-#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <string>
@@ -47,6 +47,8 @@ class RateMeter {
   std::vector<Sample> samples_ EC_GUARDED_BY(mutex_);  // oldest first
 };
 
+class DeviceNames;
+
 struct HttpContext {
   explicit HttpContext(HttpServerParts given)
       : parts(std::move(given)),
@@ -58,6 +60,7 @@ struct HttpContext {
   LineSpares line_spares;
   std::int64_t started_boot_ns = 0;
   RateMeter rates;
+  std::shared_ptr<DeviceNames> device_names;  // that pseudonyms stand for: audit_routes.cc
   // Filled in when the front runs: connections open, body bytes in flight.
   std::function<std::uint64_t()> connections;
   std::function<std::uint64_t()> in_flight_bytes;
@@ -98,9 +101,6 @@ Result<std::shared_ptr<const Snapshot>> moment_parameter(HttpContext& context, c
 
 // As /api/v1/device answers it.
 wire::Json device_json(const catalog::DeviceName& name, const catalog::DeviceMetadata& metadata);
-
-// A misspelt parameter would silently ask for something else.
-Status check_parameters(const Call& call, std::initializer_list<std::string_view> known);
 
 class PieceSource {
  public:
@@ -148,19 +148,76 @@ void answer_partly(Call& call, std::uint64_t stored, BadInput bad, const ingest:
 inline constexpr char kInfluxVersion[] = "1.8.0";
 void name_influx_version(Call& call);
 
-void add_influx_routes(Router& router, HttpContext& context);
-void add_readings_routes(Router& router, HttpContext& context);  // /readings, /blob
-void add_query_routes(Router& router, HttpContext& context);     // /query, /last, /series, ...
-void add_tail_route(Router& router, HttpContext& context);
-void add_retention_routes(Router& router, HttpContext& context);
-void add_erase_routes(Router& router, HttpContext& context);  // /erase, /erasures, /where
-void add_device_routes(Router& router, HttpContext& context);
-void add_audit_routes(Router& router, HttpContext& context);
+// What Route::handler needs of a handler that answers with JSON, or not at all.
+using JsonHandler = Result<wire::Json> (*)(HttpContext&, const Call&);
+template <JsonHandler handler>
+void answer_with(HttpContext& context, Call& call) {
+  const Result<wire::Json> answer = handler(context, call);
+  if (!answer.ok()) return call.answer_error(answer.status());
+  call.answer_json(200, wire::dump(*answer));
+}
+
+// Handlers of route_table.cc. influx_routes.cc:
+void post_influx_write(HttpContext& context, Call& call);
+void post_influx_write_v2(HttpContext& context, Call& call);
+void influx_query(HttpContext& context, Call& call);
+void get_influx_ping(HttpContext& context, Call& call);
+// readings_routes.cc:
+void post_readings(HttpContext& context, Call& call);
+void put_blob(HttpContext& context, Call& call);
+void get_blob(HttpContext& context, Call& call);
+// query_routes.cc:
+void get_query(HttpContext& context, Call& call);
+void get_last(HttpContext& context, Call& call);
+void get_series(HttpContext& context, Call& call);
+void get_devices(HttpContext& context, Call& call);
+void get_namespaces(HttpContext& context, Call& call);
+void post_namespace(HttpContext& context, Call& call);
+void delete_namespace(HttpContext& context, Call& call);
+// tail_route.cc:
+void get_tail(HttpContext& context, Call& call);
+// retention_routes.cc:
+void get_retention(HttpContext& context, Call& call);
+void post_retention(HttpContext& context, Call& call);
+Result<wire::Json> delete_retention(HttpContext& context, const Call& call);
+Result<wire::Json> get_retention_preview(HttpContext& context, const Call& call);
+// erase_routes.cc:
+void post_erase(HttpContext& context, Call& call);
+Result<wire::Json> get_erase_preview(HttpContext& context, const Call& call);
+void get_erasures(HttpContext& context, Call& call);
+Result<wire::Json> get_where(HttpContext& context, const Call& call);
+void register_erase_metrics(HttpContext& context);
+// device_routes.cc:
+Result<wire::Json> get_device(HttpContext& context, const Call& call);
+Result<wire::Json> post_device(HttpContext& context, const Call& call);
+Result<wire::Json> post_devices(HttpContext& context, const Call& call);
+// audit_routes.cc:
+void begin_audit_routes(HttpContext& context);  // before the handlers
+void get_audit(HttpContext& context, Call& call);
+Result<wire::Json> get_audit_verify(HttpContext& context, const Call& call);
 std::string audit_status_json(const HttpContext& context);  // "audit" of /api/v1/status
-void add_token_routes(Router& router, HttpContext& context);
-void add_report_route(Router& router, HttpContext& context);
-void add_backup_routes(Router& router, HttpContext& context);
-void add_status_routes(Router& router, HttpContext& context);  // /status, /healthz, /metrics, ...
-void add_page_route(Router& router);
+// token_routes.cc:
+void get_tokens(HttpContext& context, Call& call);
+void post_token(HttpContext& context, Call& call);
+void delete_token(HttpContext& context, Call& call);
+void register_token_metrics(HttpContext& context);
+// report_route.cc:
+void get_report(HttpContext& context, Call& call);
+Result<wire::Json> get_report_key(HttpContext& context, const Call& call);
+// backup_routes.cc:
+void post_backup(HttpContext& context, Call& call);
+Result<wire::Json> delete_backup(HttpContext& context, const Call& call);
+// status_routes.cc:
+void get_status(HttpContext& context, Call& call);
+void get_healthz(HttpContext& context, Call& call);
+void get_readyz(HttpContext& context, Call& call);
+void get_influx_health(HttpContext& context, Call& call);
+void get_influx_ready(HttpContext& context, Call& call);
+void get_metrics(HttpContext& context, Call& call);
+void post_mqtt_test(HttpContext& context, Call& call);
+void register_status_metrics(HttpContext& context);
+// page.cc, openapi.cc:
+void get_page(HttpContext& context, Call& call);
+void get_openapi(HttpContext& context, Call& call);
 
 }  // namespace edgecase::http

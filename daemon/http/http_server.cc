@@ -173,15 +173,6 @@ Result<wire::Selector> selector_parameter(const Call& call) {
   return wire::parse_selector(call.parameter("select"));
 }
 
-Status check_parameters(const Call& call, std::initializer_list<std::string_view> known) {
-  for (const auto& [name, value] : call.request.parameters) {
-    if (std::find(known.begin(), known.end(), name) == known.end()) {
-      return invalid_argument("unknown parameter \"" + name + "\"");
-    }
-  }
-  return ok();
-}
-
 namespace {
 
 const query::LeftOut& left_out_of(const PieceSource& source) {
@@ -362,13 +353,6 @@ Result<std::unique_ptr<HttpServer>> HttpServer::start(HttpServerParts parts) {
     EC_ASSIGN_OR_RETURN(const std::string token, presented_token(exchange.head.authorization));
     return context.parts.authenticator.authenticate(exchange.principal, token);
   });
-  add_influx_routes(s.router, context);
-  add_readings_routes(s.router, context);
-  add_query_routes(s.router, context);
-  add_tail_route(s.router, context);
-  add_report_route(s.router, context);
-  add_backup_routes(s.router, context);
-  add_page_route(s.router);
   count_answers(s.router, context.parts.metrics);
   // Requests may come before start() returns; until then these two numbers are 0.
   auto front = std::make_shared<std::atomic<Front*>>(nullptr);
@@ -380,15 +364,16 @@ Result<std::unique_ptr<HttpServer>> HttpServer::start(HttpServerParts parts) {
     const Front* running = front->load();
     return running == nullptr ? 0 : running->in_flight_bytes();
   };
-  add_device_routes(s.router, context);
-  add_erase_routes(s.router, context);
-  add_retention_routes(s.router, context);
-  add_token_routes(s.router, context);
-  add_audit_routes(s.router, context);
+  begin_audit_routes(context);
+  register_erase_metrics(context);
+  register_token_metrics(context);
   record_requests(s.router, context);
   s.keeping->begin(context);
   context.parts.erase.on_gone([keeping = s.keeping] { keeping->forget(); });
-  add_status_routes(s.router, context);
+  register_status_metrics(context);
+  for (const Route& route : route_table()) {
+    s.router.add(route, [&context, &route](Call& call) { route.handler(context, call); });
+  }
   FrontOptions options = front_options(settings);
   options.on_large_body = context.parts.give_memory_back;
   options.body_bytes_per_second_min = context.parts.settings.limits.sender_rate_bytes;

@@ -63,7 +63,9 @@ std::string query_parameter(const Call& call, const Parameters& form, const char
   return found == form.end() || found->first != name ? std::string() : found->second;
 }
 
-void query(HttpContext& context, Call& call) {
+}  // namespace
+
+void influx_query(HttpContext& context, Call& call) {
   name_influx_version(call);
   Parameters form;
   if (call.request.content_type.starts_with("application/x-www-form-urlencoded"))
@@ -84,7 +86,7 @@ void query(HttpContext& context, Call& call) {
 }
 
 // As version 1.8: a body only where a client asks for one.
-void ping(Call& call) {
+void get_influx_ping(HttpContext& /*context*/, Call& call) {
   name_influx_version(call);
   const std::string verbose = call.parameter("verbose");
   call.response.status = 204;
@@ -92,24 +94,17 @@ void ping(Call& call) {
   call.answer_json(200, std::string("{\"version\":\"") + kInfluxVersion + "\"}\n");
 }
 
-}  // namespace
-
 void name_influx_version(Call& call) {
   call.response.set_header("X-Influxdb-Version", kInfluxVersion);
   call.response.set_header("X-Influxdb-Build", "EdgeCase");
 }
 
-void add_influx_routes(Router& router, HttpContext& context) {
-  router.add("POST", wire::routes::kInfluxWrite, Effect::Changes,
-             [&context](Call& call) { write_lines(context, call, wire::InfluxVersion::V1); });
-  router.add("POST", wire::routes::kInfluxWriteV2, Effect::Changes,
-             [&context](Call& call) { write_lines(context, call, wire::InfluxVersion::V2); });
-  router.add("GET", wire::routes::kInfluxPing, Effect::Reads, ping, Access::Open);
-  // Statements may create, whichever the method.
-  for (const char* method : {"GET", "POST"}) {
-    router.add(method, wire::routes::kInfluxQuery, Effect::Changes,
-               [&context](Call& call) { query(context, call); });
-  }
+void post_influx_write(HttpContext& context, Call& call) {
+  write_lines(context, call, wire::InfluxVersion::V1);
+}
+
+void post_influx_write_v2(HttpContext& context, Call& call) {
+  write_lines(context, call, wire::InfluxVersion::V2);
 }
 
 }  // namespace edgecase::http

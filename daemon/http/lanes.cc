@@ -2,37 +2,13 @@
 
 #include <poll.h>
 
-#include <array>
 #include <utility>
 
 #include "edgecase/clock.h"
-#include "wire/routes.h"
+#include "http/route_table.h"
 
 namespace edgecase::http {
 namespace {
-
-namespace routes = wire::routes;
-
-struct LaneRow {
-  std::string_view method;  // "": any; GET is HEAD, too
-  std::string_view path;
-  bool is_prefix;
-  Lane lane;
-};
-constexpr std::array kLaneRows = {
-    LaneRow{"GET", routes::kHealthz, false, Lane::Prompt},
-    LaneRow{"GET", routes::kReadyz, false, Lane::Prompt},
-    LaneRow{"GET", routes::kMetrics, false, Lane::Prompt},
-    LaneRow{"GET", routes::kInfluxPing, false, Lane::Prompt},
-    LaneRow{"GET", routes::kInfluxHealth, false, Lane::Prompt},
-    LaneRow{"GET", routes::kInfluxReady, false, Lane::Prompt},
-    LaneRow{"GET", routes::kPage, false, Lane::Prompt},
-    LaneRow{"POST", routes::kInfluxWrite, false, Lane::Ingest},
-    LaneRow{"POST", routes::kInfluxWriteV2, false, Lane::Ingest},
-    LaneRow{"POST", routes::kReadings, false, Lane::Ingest},
-    LaneRow{"PUT", routes::kBlob, true, Lane::Ingest},
-    LaneRow{"", routes::kInfluxQuery, false, Lane::Reads},  // which may create a namespace
-};
 
 // Others get their turn, and the client is looked at, as often.
 constexpr std::int64_t kTurnNs = 5'000'000;
@@ -42,13 +18,9 @@ constexpr std::int64_t kEndedNs = 60'000'000;
 }  // namespace
 
 Lane lane_of(const RequestHead& head) {
-  const std::string_view path = head.path;
-  const std::string_view method = head.method == "HEAD" ? "GET" : std::string_view(head.method);
-  for (const LaneRow& row : kLaneRows) {
-    if (!row.method.empty() && row.method != method) continue;
-    if (row.is_prefix ? path.starts_with(row.path) : path == row.path) return row.lane;
-  }
-  return method == "GET" || method == "OPTIONS" ? Lane::Reads : Lane::Changes;
+  if (const Route* const route = find_route(head.method, head.path)) return route->lane;
+  const bool is_read = head.method == "GET" || head.method == "HEAD" || head.method == "OPTIONS";
+  return is_read ? Lane::Reads : Lane::Changes;
 }
 
 void ReadSlots::take() {

@@ -27,9 +27,6 @@ Result<bool> flag_parameter(const Call& call, const char* name) {
 }
 
 Result<wire::QueryRequest> query_request(const HttpContext& context, const Call& call) {
-  EC_TRY(check_parameters(
-      call, {"ns", "select", "from", "to", "every", "agg", "limit", "desc", "format", "export",
-             "purpose", "owner", "of_purpose", "object", "label", "moment", "transfer"}));
   if (call.has("transfer"))
     EC_TRY(config::check_location(context.parts.settings.storage, call.parameter("transfer")));
   const std::int64_t now_ns = context.parts.clock.wall_ns();
@@ -79,31 +76,6 @@ void answer_readings(Call& call, Result<std::unique_ptr<query::ReadingCursor>> c
   answer_in_pieces(
       call, content_type.c_str(),
       std::make_shared<ReadingPieces>(std::move(cursor).value(), formatter_for(call, *format)));
-}
-
-void get_query(HttpContext& context, Call& call) {
-  const auto request = query_request(context, call);
-  if (!request.ok()) return call.answer_error(request.status());
-  auto moment = moment_parameter(context, call);
-  if (!moment.ok()) return call.answer_error(moment.status());
-  query::Reach reach;
-  reach.patience = call.exchange.patience;
-  auto cursor =
-      *moment ? context.parts.query.query_at(call.principal(), *request, std::move(*moment), &reach)
-              : context.parts.query.query(call.principal(), *request, &reach);
-  answer_readings(call, std::move(cursor), std::move(reach));
-}
-
-void get_last(HttpContext& context, Call& call) {
-  Status status = check_parameters(call, {"ns", "select", "format", "purpose"});
-  const auto selector = selector_parameter(call);
-  if (status.ok()) status = selector.status();
-  if (!status.ok()) return call.answer_error(status);
-  query::Reach reach;
-  reach.patience = call.exchange.patience;
-  auto cursor = context.parts.query.last(call.principal(), namespace_parameter(call), *selector,
-                                         call.parameter("purpose"), &reach);
-  answer_readings(call, std::move(cursor), std::move(reach));
 }
 
 void append_time_member(const char* name, const std::optional<std::int64_t>& time_ns,
@@ -192,11 +164,53 @@ void answer_list(Call& call, const char* name, Result<Listing> listing, query::R
                    std::make_shared<ListPieces<Listing, Info>>(name, std::move(listing).value()));
 }
 
+// `after`: a device, as NAMESPACE/DEVICE where all namespaces are asked for.
+Result<catalog::DevicePage> page_parameters(const Call& call) {
+  catalog::DevicePage page;
+  EC_ASSIGN_OR_RETURN(const auto limit, limit_parameter(call));
+  if (limit) page.limit = *limit;
+  if (!call.has("after")) return page;
+  const std::string after = call.parameter("after");
+  const std::size_t slash = after.find('/');
+  if (slash != std::string::npos) {
+    page.after = {after.substr(0, slash), after.substr(slash + 1)};
+  } else if (namespace_parameter(call).empty()) {
+    return invalid_argument("with all namespaces after is written NAMESPACE/DEVICE");
+  } else {
+    page.after = {namespace_parameter(call), after};
+  }
+  return page;
+}
+
+}  // namespace
+
+void get_query(HttpContext& context, Call& call) {
+  const auto request = query_request(context, call);
+  if (!request.ok()) return call.answer_error(request.status());
+  auto moment = moment_parameter(context, call);
+  if (!moment.ok()) return call.answer_error(moment.status());
+  query::Reach reach;
+  reach.patience = call.exchange.patience;
+  auto cursor =
+      *moment ? context.parts.query.query_at(call.principal(), *request, std::move(*moment), &reach)
+              : context.parts.query.query(call.principal(), *request, &reach);
+  answer_readings(call, std::move(cursor), std::move(reach));
+}
+
+void get_last(HttpContext& context, Call& call) {
+  const auto selector = selector_parameter(call);
+  if (!selector.ok()) return call.answer_error(selector.status());
+  query::Reach reach;
+  reach.patience = call.exchange.patience;
+  auto cursor = context.parts.query.last(call.principal(), namespace_parameter(call), *selector,
+                                         call.parameter("purpose"), &reach);
+  answer_readings(call, std::move(cursor), std::move(reach));
+}
+
 void get_series(HttpContext& context, Call& call) {
-  Status status = check_parameters(call, {"ns", "select", "export", "purpose", "moment"});
   const auto selector = selector_parameter(call);
   const auto exports = flag_parameter(call, "export");
-  if (status.ok()) status = selector.status();
+  Status status = selector.status();
   if (status.ok()) status = exports.status();
   auto moment = moment_parameter(context, call);
   if (status.ok()) status = moment.status();
@@ -216,31 +230,11 @@ void get_series(HttpContext& context, Call& call) {
   answer_list<query::SeriesInfo>(call, "series", std::move(found), std::move(reach));
 }
 
-// `after`: a device, as NAMESPACE/DEVICE where all namespaces are asked for.
-Result<catalog::DevicePage> page_parameters(const Call& call) {
-  catalog::DevicePage page;
-  EC_ASSIGN_OR_RETURN(const auto limit, limit_parameter(call));
-  if (limit) page.limit = *limit;
-  if (!call.has("after")) return page;
-  const std::string after = call.parameter("after");
-  const std::size_t slash = after.find('/');
-  if (slash != std::string::npos) {
-    page.after = {after.substr(0, slash), after.substr(slash + 1)};
-  } else if (namespace_parameter(call).empty()) {
-    return invalid_argument("with all namespaces after is written NAMESPACE/DEVICE");
-  } else {
-    page.after = {namespace_parameter(call), after};
-  }
-  return page;
-}
-
 void get_devices(HttpContext& context, Call& call) {
-  Status status = check_parameters(
-      call, {"ns", "select", "owner", "purpose", "object", "label", "limit", "after"});
   const auto selector = selector_parameter(call);
   const auto labels = label_parameters(call);
   const auto page = page_parameters(call);
-  if (status.ok()) status = selector.status();
+  Status status = selector.status();
   if (status.ok()) status = labels.status();
   if (status.ok()) status = page.status();
   if (!status.ok()) return call.answer_error(status);
@@ -254,9 +248,6 @@ void get_devices(HttpContext& context, Call& call) {
 }
 
 void get_namespaces(HttpContext& context, Call& call) {
-  if (const Status status = check_parameters(call, {}); !status.ok()) {
-    return call.answer_error(status);
-  }
   std::string json = "{\"namespaces\":[";
   bool first = true;
   for (const std::string& name : context.parts.catalog.namespaces()) {
@@ -270,10 +261,8 @@ void get_namespaces(HttpContext& context, Call& call) {
 void post_namespace(HttpContext& context, Call& call) {
   const std::string name = call.parameter("name");
   const std::vector<std::string> before = context.parts.catalog.namespaces();
-  Status status = check_parameters(call, {"name"});
-  if (status.ok() && name.starts_with('_')) {
-    status = not_allowed("names that begin with _ are the store's own");
-  }
+  Status status;
+  if (name.starts_with('_')) status = not_allowed("names that begin with _ are the store's own");
   if (status.ok()) status = auth::authorize_creation(call.principal(), name);
   if (!status.ok()) {
     return call.answer_error(status);
@@ -287,9 +276,8 @@ void post_namespace(HttpContext& context, Call& call) {
 }
 
 void delete_namespace(HttpContext& context, Call& call) {
-  Status status = check_parameters(call, {"name"});
   const std::string name = call.parameter("name");
-  if (status.ok()) status = auth::authorize_administration(call.principal());
+  Status status = auth::authorize_administration(call.principal());
   if (status.ok()) status = context.parts.catalog.drop_namespace(name);
   if (status.ok()) status = context.parts.devices.forget_namespace(name);
   if (!status.ok()) return call.answer_error(status);
@@ -297,8 +285,6 @@ void delete_namespace(HttpContext& context, Call& call) {
   wire::append_json_string(name, json);
   call.answer_json(200, json + ",\"dropped\":true}\n");
 }
-
-}  // namespace
 
 Result<std::optional<std::uint64_t>> limit_parameter(const Call& call) {
   if (!call.has("limit")) return std::optional<std::uint64_t>();
@@ -309,22 +295,6 @@ Result<std::optional<std::uint64_t>> limit_parameter(const Call& call) {
     return invalid_argument("limit is no whole number");
   }
   return std::optional<std::uint64_t>(limit);
-}
-
-void add_query_routes(Router& router, HttpContext& context) {
-  using Function = void (*)(HttpContext&, Call&);
-  const auto get = [&](const char* path, Function function) {
-    router.add("GET", path, Effect::Reads, [&context, function](Call& c) { function(context, c); });
-  };
-  get(wire::routes::kQuery, get_query);
-  get(wire::routes::kLast, get_last);
-  get(wire::routes::kSeries, get_series);
-  get(wire::routes::kDevices, get_devices);
-  get(wire::routes::kNamespaces, get_namespaces);
-  router.add("POST", wire::routes::kNamespaces, Effect::Changes,
-             [&context](Call& call) { post_namespace(context, call); });
-  router.add("DELETE", wire::routes::kNamespaces, Effect::Changes,
-             [&context](Call& call) { delete_namespace(context, call); });
 }
 
 }  // namespace edgecase::http

@@ -112,33 +112,12 @@ class ReadingsStore {
   bool is_answered_ = false;
 };
 
-void post_readings(HttpContext& context, Call& call) {
-  const std::string default_namespace =
-      call.has("ns") ? call.parameter("ns") : std::string(wire::kDefaultNamespace);
-  Status asked = check_parameters(call, {"ns"});
-  if (asked.ok()) asked = wire::check_name("namespace", default_namespace);
-  if (!asked.ok()) return call.answer_error(asked);
-  wire::JsonDecodeOptions options;
-  options.default_namespace = default_namespace;
-  options.depth_max = context.parts.settings.limits.json_depth;
-  options.keys_max = context.parts.settings.limits.json_keys;
-  options.errors_max = context.line_errors();
-  ReadingsStore store(context, call, options);
-  const bool is_long_array = is_array(call.body()) && call.body().size() > kJsonPieceBytes;
-  const Status status = is_long_array ? store.array() : store.lines();
-  if (store.is_answered()) return;
-  if (!status.ok()) return call.answer_error(status);
-  store.answer();
-}
-
 struct BlobAddress {
   std::string namespace_name, device, sensor;
   std::optional<std::int64_t> time_ns;
 };
 
-Result<BlobAddress> blob_address(const HttpContext& context, const Call& call,
-                                 std::initializer_list<std::string_view> parameters) {
-  EC_TRY(check_parameters(call, parameters));
+Result<BlobAddress> blob_address(const HttpContext& context, const Call& call) {
   const std::string_view path =
       std::string_view(call.request.path).substr(std::string_view(wire::routes::kBlob).size() + 1);
   const std::size_t first = path.find('/');
@@ -158,37 +137,6 @@ Result<BlobAddress> blob_address(const HttpContext& context, const Call& call,
                         wire::parse_time_ns(call.parameter("time"), context.parts.clock.wall_ns()));
   }
   return address;
-}
-
-void put_blob(HttpContext& context, Call& call) {
-  auto address = blob_address(context, call, {"time"});
-  if (!address.ok()) return call.answer_error(address.status());
-  if (call.body().empty()) return call.answer_error(invalid_argument("the body is empty"));
-  const std::string& content_type = call.exchange.head.content_type;
-  const std::int64_t time_ns =
-      address->time_ns ? *address->time_ns : context.parts.ingest.take_arrival_time();
-  wire::ReadingBatch batch;
-  wire::Reading& reading = batch.readings.emplace_back();
-  reading.namespace_name = address->namespace_name;
-  reading.device = address->device;
-  reading.sensor = address->sensor;
-  reading.time_ns = time_ns;
-  reading.value = wire::Value::of_bytes(
-      call.body(), content_type.empty() ? wire::kDefaultContentType : content_type);
-  ingest::Outcome outcome;
-  if (const Status status = context.store(call, batch, outcome); !status.ok()) {
-    return call.answer_error(status);
-  }
-  if (outcome.of(ingest::Loss::Refused) > 0) return answer_partly(call, 0, {}, outcome);
-  if (outcome.of(ingest::Loss::Erased) + outcome.of(ingest::Loss::Evicted) > 0) {
-    return call.answer_error(
-        invalid_argument("its time was erased or evicted, and is not taken again"));
-  }
-  set_loss_headers(call, outcome);
-  std::string answer = "{\"time\":\"";
-  wire::append_time(time_ns, answer);
-  call.answer_json(201, answer + "\",\"bytes\":" + std::to_string(call.body().size()) +
-                            loss_members(outcome) + "}\n");
 }
 
 Result<std::unique_ptr<query::ReadingCursor>> open_value(HttpContext& context, const Call& call,
@@ -253,8 +201,60 @@ void answer_value(Call& call, const wire::Reading& reading) {
   call.answer_text(200, kPlainText, std::move(text));
 }
 
+}  // namespace
+
+void post_readings(HttpContext& context, Call& call) {
+  const std::string default_namespace =
+      call.has("ns") ? call.parameter("ns") : std::string(wire::kDefaultNamespace);
+  if (const Status asked = wire::check_name("namespace", default_namespace); !asked.ok()) {
+    return call.answer_error(asked);
+  }
+  wire::JsonDecodeOptions options;
+  options.default_namespace = default_namespace;
+  options.depth_max = context.parts.settings.limits.json_depth;
+  options.keys_max = context.parts.settings.limits.json_keys;
+  options.errors_max = context.line_errors();
+  ReadingsStore store(context, call, options);
+  const bool is_long_array = is_array(call.body()) && call.body().size() > kJsonPieceBytes;
+  const Status status = is_long_array ? store.array() : store.lines();
+  if (store.is_answered()) return;
+  if (!status.ok()) return call.answer_error(status);
+  store.answer();
+}
+
+void put_blob(HttpContext& context, Call& call) {
+  auto address = blob_address(context, call);
+  if (!address.ok()) return call.answer_error(address.status());
+  if (call.body().empty()) return call.answer_error(invalid_argument("the body is empty"));
+  const std::string& content_type = call.exchange.head.content_type;
+  const std::int64_t time_ns =
+      address->time_ns ? *address->time_ns : context.parts.ingest.take_arrival_time();
+  wire::ReadingBatch batch;
+  wire::Reading& reading = batch.readings.emplace_back();
+  reading.namespace_name = address->namespace_name;
+  reading.device = address->device;
+  reading.sensor = address->sensor;
+  reading.time_ns = time_ns;
+  reading.value = wire::Value::of_bytes(
+      call.body(), content_type.empty() ? wire::kDefaultContentType : content_type);
+  ingest::Outcome outcome;
+  if (const Status status = context.store(call, batch, outcome); !status.ok()) {
+    return call.answer_error(status);
+  }
+  if (outcome.of(ingest::Loss::Refused) > 0) return answer_partly(call, 0, {}, outcome);
+  if (outcome.of(ingest::Loss::Erased) + outcome.of(ingest::Loss::Evicted) > 0) {
+    return call.answer_error(
+        invalid_argument("its time was erased or evicted, and is not taken again"));
+  }
+  set_loss_headers(call, outcome);
+  std::string answer = "{\"time\":\"";
+  wire::append_time(time_ns, answer);
+  call.answer_json(201, answer + "\",\"bytes\":" + std::to_string(call.body().size()) +
+                            loss_members(outcome) + "}\n");
+}
+
 void get_blob(HttpContext& context, Call& call) {
-  auto address = blob_address(context, call, {"time", "purpose"});
+  auto address = blob_address(context, call);
   if (!address.ok()) return call.answer_error(address.status());
   auto cursor = open_value(context, call, *address);
   if (!cursor.ok()) return call.answer_error(cursor.status());
@@ -274,8 +274,6 @@ void get_blob(HttpContext& context, Call& call) {
   call.watch((*cursor)->take_given());
   answer_value(call, reading);
 }
-
-}  // namespace
 
 void set_loss_headers(Call& call, const ingest::Outcome& outcome) {
   static constexpr std::array<const char*, ingest::kLosses> kHeaders = {
@@ -356,14 +354,6 @@ void answer_partly(Call& call, std::uint64_t stored, BadInput bad, const ingest:
   call.answer_json(
       only_scopes ? 403 : 400,
       body.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
-}
-
-void add_readings_routes(Router& router, HttpContext& context) {
-  router.add("POST", wire::routes::kReadings, Effect::Changes,
-             [&context](Call& call) { post_readings(context, call); });
-  const std::string blobs = std::string(wire::routes::kBlob) + "/*";
-  router.add("PUT", blobs, Effect::Changes, [&context](Call& call) { put_blob(context, call); });
-  router.add("GET", blobs, Effect::Reads, [&context](Call& call) { get_blob(context, call); });
 }
 
 }  // namespace edgecase::http

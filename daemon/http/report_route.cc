@@ -138,10 +138,12 @@ Result<std::shared_ptr<PieceSource>> owner_report(HttpContext& context, Call& ca
   return std::shared_ptr<PieceSource>(std::make_shared<OwnerReportPieces>(std::move(text)));
 }
 
+}  // namespace
+
 void get_report(HttpContext& context, Call& call) {
-  Status status = check_parameters(call, {"owner"});
-  if (status.ok()) status = auth::authorize_administration(call.principal());
-  if (!status.ok()) return call.answer_error(status);
+  if (const Status status = auth::authorize_administration(call.principal()); !status.ok()) {
+    return call.answer_error(status);
+  }
   if (call.has("owner")) {
     auto pieces = owner_report(context, call);
     if (!pieces.ok()) return call.answer_error(pieces.status());
@@ -153,8 +155,7 @@ void get_report(HttpContext& context, Call& call) {
   call.answer_json(200, wire::dump(*report));
 }
 
-Result<wire::Json> answer_key(HttpContext& context, const Call& call) {
-  EC_TRY(check_parameters(call, {}));
+Result<wire::Json> get_report_key(HttpContext& context, const Call& call) {
   EC_TRY(auth::authorize_administration(call.principal()));
   EC_ASSIGN_OR_RETURN(const Bytes secret, signing_secret(context, call));
   EC_ASSIGN_OR_RETURN(std::string key,
@@ -163,18 +164,6 @@ Result<wire::Json> answer_key(HttpContext& context, const Call& call) {
   return wire::Json{{"algorithm", sign::kAlgorithm},
                     {"public_key", std::move(key)},
                     {"fingerprint", std::move(fingerprint)}};
-}
-
-}  // namespace
-
-void add_report_route(Router& router, HttpContext& context) {
-  router.add("GET", wire::routes::kReport, Effect::Reads,
-             [&context](Call& call) { get_report(context, call); });
-  router.add("GET", wire::routes::kReportKey, Effect::Reads, [&context](Call& call) {
-    const Result<wire::Json> answer = answer_key(context, call);
-    if (!answer.ok()) return call.answer_error(answer.status());
-    call.answer_json(200, wire::dump(*answer));
-  });
 }
 
 }  // namespace edgecase::http

@@ -131,21 +131,6 @@ Json preview_json(HttpContext& context, const retention::Preview& preview) {
   return json;
 }
 
-void get_retention(HttpContext& context, Call& call) {
-  if (const Status checked = check_parameters(call, {"ns"}); !checked.ok())
-    return call.answer_error(checked);
-  const std::string wanted = namespace_parameter(call);
-  Json rules = Json::array();
-  for (const retention::Rule& rule : context.parts.retention.rules()) {
-    if (!auth::allows_namespace(call.principal(), rule.namespace_name)) continue;
-    if (wanted.empty() || rule.namespace_name.empty() || rule.namespace_name == wanted)
-      rules.push_back(rule_json(rule));
-  }
-  call.answer_json(200,
-                   wire::dump({{"default", wire::keep_text(context.parts.retention.default_ns())},
-                               {"rules", std::move(rules)}}));
-}
-
 // The rule of a backup: one that names a device that was erased since would bring its name back.
 Status check_rules_as_of(const HttpContext& context, const Call& call, const Rules& rules) {
   if (!call.has("as_of")) return ok();
@@ -162,8 +147,6 @@ Status check_rules_as_of(const HttpContext& context, const Call& call, const Rul
 
 // A rule that would erase all that it is for needs `yes=true`.
 Result<Json> set_rule(HttpContext& context, const Call& call) {
-  EC_TRY(check_parameters(
-      call, {"ns", "select", "owner", "purpose", "object", "label", "keep", "yes", "as_of"}));
   EC_TRY(auth::authorize_administration(call.principal()));
   EC_ASSIGN_OR_RETURN(const std::int64_t retention_ns, keep_parameter(call));
   EC_ASSIGN_OR_RETURN(const Rules rules, rules_of(context, call, retention_ns));
@@ -183,6 +166,21 @@ Result<Json> set_rule(HttpContext& context, const Call& call) {
   return json;
 }
 
+}  // namespace
+
+void get_retention(HttpContext& context, Call& call) {
+  const std::string wanted = namespace_parameter(call);
+  Json rules = Json::array();
+  for (const retention::Rule& rule : context.parts.retention.rules()) {
+    if (!auth::allows_namespace(call.principal(), rule.namespace_name)) continue;
+    if (wanted.empty() || rule.namespace_name.empty() || rule.namespace_name == wanted)
+      rules.push_back(rule_json(rule));
+  }
+  call.answer_json(200,
+                   wire::dump({{"default", wire::keep_text(context.parts.retention.default_ns())},
+                               {"rules", std::move(rules)}}));
+}
+
 void post_retention(HttpContext& context, Call& call) {
   // The engine may need a rule for each of tens of thousands of series, and a few lists of them.
   const auto& give_memory_back = context.parts.give_memory_back;
@@ -194,8 +192,7 @@ void post_retention(HttpContext& context, Call& call) {
 }
 
 // Of a group: those of its devices that have one.
-Result<Json> clear_rules(HttpContext& context, const Call& call) {
-  EC_TRY(check_parameters(call, {"ns", "select", "owner", "purpose", "object", "label"}));
+Result<Json> delete_retention(HttpContext& context, const Call& call) {
   EC_TRY(auth::authorize_administration(call.principal()));
   std::size_t cleared = 0;
   Status status;
@@ -214,15 +211,7 @@ Result<Json> clear_rules(HttpContext& context, const Call& call) {
   return Json{{"cleared", true}, {"rules", cleared}};
 }
 
-void delete_retention(HttpContext& context, Call& call) {
-  const auto done = clear_rules(context, call);
-  if (!done.ok()) return call.answer_error(done.status());
-  call.answer_json(200, wire::dump(*done));
-}
-
-Result<Json> preview_of(HttpContext& context, const Call& call) {
-  EC_TRY(check_parameters(
-      call, {"ns", "select", "owner", "purpose", "object", "label", "keep", "clear"}));
+Result<Json> get_retention_preview(HttpContext& context, const Call& call) {
   EC_TRY(auth::authorize_administration(call.principal()));
   const bool clears = call.parameter("clear") == "true";
   if (clears && call.has("keep")) return invalid_argument("a rule is either set or cleared");
@@ -248,25 +237,6 @@ Result<Json> preview_of(HttpContext& context, const Call& call) {
   };
   EC_TRY(each_rules(context, call, kRetentionForever, look_at));
   return preview_json(context, preview);
-}
-
-void get_preview(HttpContext& context, Call& call) {
-  const auto preview = preview_of(context, call);
-  if (!preview.ok()) return call.answer_error(preview.status());
-  call.answer_json(200, wire::dump(*preview));
-}
-
-}  // namespace
-
-void add_retention_routes(Router& router, HttpContext& context) {
-  router.add("GET", wire::routes::kRetention, Effect::Reads,
-             [&context](Call& call) { get_retention(context, call); });
-  router.add("POST", wire::routes::kRetention, Effect::Changes,
-             [&context](Call& call) { post_retention(context, call); });
-  router.add("DELETE", wire::routes::kRetention, Effect::Changes,
-             [&context](Call& call) { delete_retention(context, call); });
-  router.add("GET", wire::routes::kRetentionPreview, Effect::Reads,
-             [&context](Call& call) { get_preview(context, call); });
 }
 
 }  // namespace edgecase::http

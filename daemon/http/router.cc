@@ -59,11 +59,22 @@ void Call::answer_error(const Status& status) {
   answer_json(wire::http_status_of(status.code()), error_body(request.path, status));
 }
 
+void Router::add(const Route& route, Handler handler) {
+  const std::string_view fixed = fixed_part(route.path);
+  std::string path(fixed);
+  if (fixed.size() < route.path.size()) path += '*';
+  insert(route.method, std::move(path), {&route, route.effect, route.access, std::move(handler)});
+}
+
 void Router::add(std::string_view method, std::string path, Effect effect, Handler handler,
                  Access access) {
+  insert(method, std::move(path), {nullptr, effect, access, std::move(handler)});
+}
+
+void Router::insert(std::string_view method, std::string path, Entry entry) {
   auto& table = path.ends_with('*') ? prefixes_ : exact_;
   if (path.ends_with('*')) path.pop_back();
-  table[std::move(path)][std::string(method)] = Route{effect, access, std::move(handler)};
+  table[std::move(path)][std::string(method)] = std::move(entry);
 }
 
 void Router::on_answer(std::function<void(int)> observer) {
@@ -151,7 +162,7 @@ const Router::Methods* Router::find(const std::string& path) const {
 }
 
 // Finds out who asks. False: it was answered that it may not.
-bool Router::admit(const Route& route, Call& call) {
+bool Router::admit(const Entry& entry, Call& call) {
   // Whatever keeps addresses, keeps what is in them.
   for (const auto& [name, value] : call.request.parameters) {
     if (!auth::looks_like_token(value)) continue;
@@ -159,7 +170,7 @@ bool Router::admit(const Route& route, Call& call) {
         "a token in a URL ends up in logs: send it in the header Authorization, and revoke it"));
     return false;
   }
-  if (route.access == Access::Open || !authenticate_) return true;
+  if (entry.access == Access::Open || !authenticate_) return true;
   auto principal = authenticate_(call.exchange);
   if (principal.ok()) {
     call.exchange.principal = std::move(principal).value();
@@ -177,30 +188,37 @@ bool Router::admit(const Route& route, Call& call) {
   return false;
 }
 
-void Router::run(const Route& route, Call& call) {
+void Router::run(const Entry& entry, Call& call) {
+  call.route = entry.route;
   call.exchange.principal = asker(call.exchange.head, call.exchange.connection, *sites());
-  handle(route, call);
-  if (hooks_.after && !call.exchange.waits) hooks_.after(call, route.effect);
+  handle(entry, call);
+  if (hooks_.after && !call.exchange.waits) hooks_.after(call);
 }
 
-void Router::handle(const Route& route, Call& call) {
-  if (const Status status = check_site(call.exchange.head, route.effect, *sites()); !status.ok()) {
+void Router::handle(const Entry& entry, Call& call) {
+  if (const Status status = check_site(call.exchange.head, entry.effect, *sites()); !status.ok()) {
     return call.answer_error(status);
   }
-  if (!admit(route, call)) return;
+  if (!admit(entry, call)) return;
   if (hooks_.before) {
-    if (const Status status = hooks_.before(call, route.effect); !status.ok()) {
+    if (const Status status = hooks_.before(call); !status.ok()) {
       return call.answer_error(status);
     }
   }
-  route.handler(call);
+  if (entry.route != nullptr) {
+    if (const Status status = check_parameters(*entry.route, call.request.parameters);
+        !status.ok()) {
+      return call.answer_error(status);
+    }
+  }
+  entry.handler(call);
   if (!is_long(call.response)) return;
   // Its reader may be slow, and then a worker waits: not all of them at once.
   Exchange& exchange = call.exchange;
   if (exchange.long_answer.bytes() > 0 || exchange.long_answer.grow(1)) return;
   call.response.pieces = nullptr;
   // Who only reads comes to the same once more.
-  exchange.waits = exchange.may_wait && route.effect == Effect::Reads;
+  exchange.waits = exchange.may_wait && entry.effect == Effect::Reads;
   if (exchange.waits) return;
   call.answer_error(busy("too many long answers are being sent"));
 }

@@ -17,6 +17,7 @@
 #include "http/answer_stream.h"
 #include "http/request_head.h"
 #include "http/response.h"
+#include "http/route_table.h"
 #include "http/site_check.h"
 #include "ingest/device_rates.h"
 #include "net/byte_budget.h"
@@ -66,15 +67,13 @@ struct Exchange {
   Patience* patience = nullptr;
 };
 
-// Whether a route is there for whoever can connect.
-enum class Access : unsigned char { Authenticated, Open };
-
 // What a handler is given.
 struct Call {
   Exchange& exchange;
   const RequestHead& request;
   Response response = {};
-  ingest::Pacing pacing = {};  // of all readings that the request brings
+  const Route* route = nullptr;  // of the table; null: of none
+  ingest::Pacing pacing = {};    // of all readings that the request brings
 
   std::string_view body() const { return exchange.body; }
   const auth::Principal& principal() const { return exchange.principal; }
@@ -96,15 +95,18 @@ RevokedTest watch_of(query::GivenReadings given);
 // is the answer then), and `after` it, when the answer is there and nothing of it was sent; also
 // when the handler did not run.
 struct RunHooks {
-  std::function<Status(const Call&, Effect)> before;
-  std::function<void(Call&, Effect)> after;
+  std::function<Status(const Call&)> before;
+  std::function<void(Call&)> after;
 };
 
 class Router {
  public:
   using Handler = std::function<void(Call&)>;
 
-  // `path` whole, or with a trailing `*` everything that begins so. A GET route answers HEAD too.
+  // `route` is borrowed. Its parameters are checked before the handler runs.
+  void add(const Route& route, Handler handler);
+  // One of no table: `path` whole, or with a trailing `*` everything that begins so. A GET route
+  // answers HEAD too.
   void add(std::string_view method, std::string path, Effect effect, Handler handler,
            Access access = Access::Authenticated);
   // Asked who it is that asks, before every route that is not open, with what is known of it
@@ -127,18 +129,20 @@ class Router {
   void cut_streams() { is_cut_ = true; }
 
  private:
-  struct Route {
+  struct Entry {
+    const Route* route = nullptr;
     Effect effect = Effect::Reads;
     Access access = Access::Authenticated;
     Handler handler;
   };
-  using Methods = std::map<std::string, Route, std::less<>>;
+  using Methods = std::map<std::string, Entry, std::less<>>;
 
   void dispatch(Call& call);
   const Methods* find(const std::string& path) const;
-  void run(const Route& route, Call& call);
-  void handle(const Route& route, Call& call);
-  bool admit(const Route& route, Call& call);
+  void insert(std::string_view method, std::string path, Entry entry);
+  void run(const Entry& entry, Call& call);
+  void handle(const Entry& entry, Call& call);
+  bool admit(const Entry& entry, Call& call);
   void complete_headers(Response& response) const;
 
   std::atomic<bool> is_cut_{false};

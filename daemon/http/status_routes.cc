@@ -236,7 +236,7 @@ Json rates(HttpContext& context, const auth::Principal& principal, std::int64_t 
           {"device_limit", device_limit(context.parts.ingest.rates())}};
 }
 
-void get_status(HttpContext& context, Call& call) {
+Json status_json(HttpContext& context, const Call& call) {
   const HttpServerParts& parts = context.parts;
   const config::Settings& settings = parts.settings;
   const Stats stats = parts.engine.stats();
@@ -284,53 +284,7 @@ void get_status(HttpContext& context, Call& call) {
                   {"in_flight_bytes", context.in_flight_bytes ? context.in_flight_bytes() : 0}};
   json["mqtt"] = mqtt_status(context);
   json["audit"] = Json::parse(audit_status_json(context));
-  call.answer_json(200, wire::dump(json));
-}
-
-void get_readyz(HttpContext& context, Call& call) {
-  const Status status = readiness(context.parts.engine.stats());
-  if (status.ok()) return call.answer_text(200, "text/plain; charset=utf-8", "ready\n");
-  call.answer_json(503, error_body(call.request.path, status));
-}
-
-// As Influx 1.8 and 2 answer. Like theirs it tells that somebody is there who answers; whether
-// writes are taken stands beside it, and is what /ready is about.
-void get_influx_health(HttpContext& context, Call& call) {
-  name_influx_version(call);
-  const Status writes = readiness(context.parts.engine.stats());
-  const std::string message = writes.ok()
-                                  ? "ready for queries and writes"
-                                  : "ready for queries, takes no writes: " + writes.message();
-  Json json = {{"name", "influxdb"}, {"message", message}, {"status", "pass"}};
-  json["checks"] = Json::array(
-      {{{"name", "writes"}, {"status", writes.ok() ? "pass" : "fail"}, {"message", message}}});
-  json["version"] = kInfluxVersion;
-  json["commit"] = "";
-  call.answer_json(200, wire::dump(json));
-}
-
-void get_influx_ready(HttpContext& context, Call& call) {
-  name_influx_version(call);
-  const Status writes = readiness(context.parts.engine.stats());
-  if (!writes.ok()) return call.answer_json(503, error_body(call.request.path, writes));
-  const std::int64_t up_ns = context.parts.clock.boot_ns() - context.started_boot_ns;
-  const Json json = {{"status", "ready"},
-                     {"started", wire::time_text(context.parts.clock.wall_ns() - up_ns)},
-                     {"up", std::to_string(up_ns / wire::kNanosecondsPerSecond) + "s"}};
-  call.answer_json(200, wire::dump(json));
-}
-
-void post_mqtt_test(HttpContext& context, Call& call) {
-  if (const Status status = check_parameters(call, {"topic"}); !status.ok()) {
-    return call.answer_error(status);
-  }
-  if (!context.parts.mqtt_test) return call.answer_error(unsupported("there is no MQTT side here"));
-  if (call.parameter("topic").empty()) {
-    return call.answer_error(invalid_argument("the parameter topic is missing"));
-  }
-  auto answer = context.parts.mqtt_test(call.parameter("topic"), call.body());
-  if (!answer.ok()) return call.answer_error(answer.status());
-  call.answer_json(200, std::move(answer).value());
+  return json;
 }
 
 // Numbers that the engine, the pipeline and the front count themselves.
@@ -444,32 +398,68 @@ void register_metrics(HttpContext& context) {
 
 }  // namespace
 
-void add_status_routes(Router& router, HttpContext& context) {
-  // Their figures are of the whole store: a token that reads nothing of it learns nothing of it.
-  const auto for_readers = [](auto answer) {
-    return [answer](Call& call) {
-      const Status status = auth::authorize_status(call.principal());
-      return status.ok() ? answer(call) : call.answer_error(status);
-    };
-  };
-  router.add("GET", wire::routes::kStatus, Effect::Reads,
-             for_readers([&context](Call& call) { get_status(context, call); }));
-  router.add(
-      "GET", wire::routes::kHealthz, Effect::Reads,
-      [](Call& call) { call.answer_text(200, "text/plain; charset=utf-8", "ok\n"); }, Access::Open);
-  router.add(
-      "GET", wire::routes::kReadyz, Effect::Reads,
-      [&context](Call& call) { get_readyz(context, call); }, Access::Open);
-  router.add("GET", wire::routes::kInfluxHealth, Effect::Reads,
-             [&context](Call& call) { get_influx_health(context, call); });
-  router.add("GET", wire::routes::kInfluxReady, Effect::Reads,
-             [&context](Call& call) { get_influx_ready(context, call); });
-  router.add("GET", wire::routes::kMetrics, Effect::Reads, for_readers([&context](Call& call) {
-               call.answer_text(200, "text/plain; version=0.0.4; charset=utf-8",
-                                context.parts.metrics.render());
-             }));
-  router.add("POST", wire::routes::kMqttTest, Effect::Changes,
-             [&context](Call& call) { post_mqtt_test(context, call); });
+void get_readyz(HttpContext& context, Call& call) {
+  const Status status = readiness(context.parts.engine.stats());
+  if (status.ok()) return call.answer_text(200, "text/plain; charset=utf-8", "ready\n");
+  call.answer_json(503, error_body(call.request.path, status));
+}
+
+// As Influx 1.8 and 2 answer. Like theirs it tells that somebody is there who answers; whether
+// writes are taken stands beside it, and is what /ready is about.
+void get_influx_health(HttpContext& context, Call& call) {
+  name_influx_version(call);
+  const Status writes = readiness(context.parts.engine.stats());
+  const std::string message = writes.ok()
+                                  ? "ready for queries and writes"
+                                  : "ready for queries, takes no writes: " + writes.message();
+  Json json = {{"name", "influxdb"}, {"message", message}, {"status", "pass"}};
+  json["checks"] = Json::array(
+      {{{"name", "writes"}, {"status", writes.ok() ? "pass" : "fail"}, {"message", message}}});
+  json["version"] = kInfluxVersion;
+  json["commit"] = "";
+  call.answer_json(200, wire::dump(json));
+}
+
+void get_influx_ready(HttpContext& context, Call& call) {
+  name_influx_version(call);
+  const Status writes = readiness(context.parts.engine.stats());
+  if (!writes.ok()) return call.answer_json(503, error_body(call.request.path, writes));
+  const std::int64_t up_ns = context.parts.clock.boot_ns() - context.started_boot_ns;
+  const Json json = {{"status", "ready"},
+                     {"started", wire::time_text(context.parts.clock.wall_ns() - up_ns)},
+                     {"up", std::to_string(up_ns / wire::kNanosecondsPerSecond) + "s"}};
+  call.answer_json(200, wire::dump(json));
+}
+
+void post_mqtt_test(HttpContext& context, Call& call) {
+  if (!context.parts.mqtt_test) return call.answer_error(unsupported("there is no MQTT side here"));
+  if (call.parameter("topic").empty()) {
+    return call.answer_error(invalid_argument("the parameter topic is missing"));
+  }
+  auto answer = context.parts.mqtt_test(call.parameter("topic"), call.body());
+  if (!answer.ok()) return call.answer_error(answer.status());
+  call.answer_json(200, std::move(answer).value());
+}
+
+void get_status(HttpContext& context, Call& call) {
+  if (const Status status = auth::authorize_status(call.principal()); !status.ok()) {
+    return call.answer_error(status);
+  }
+  call.answer_json(200, wire::dump(status_json(context, call)));
+}
+
+void get_metrics(HttpContext& context, Call& call) {
+  if (const Status status = auth::authorize_status(call.principal()); !status.ok()) {
+    return call.answer_error(status);
+  }
+  call.answer_text(200, "text/plain; version=0.0.4; charset=utf-8", context.parts.metrics.render());
+}
+
+void get_healthz(HttpContext& /*context*/, Call& call) {
+  call.answer_text(200, "text/plain; charset=utf-8", "ok\n");
+}
+
+void register_status_metrics(HttpContext& context) {
   register_metrics(context);
   register_drive_metrics(context.parts.metrics,
                          [&context] { return context.parts.engine.stats(); });

@@ -141,7 +141,6 @@ Result<wire::ReadingFormat> format_parameter(const Call& call) {
 }
 
 Status answer_tail(HttpContext& context, Call& call) {
-  EC_TRY(check_parameters(call, {"ns", "select", "cursor", "limit", "format", "purpose"}));
   EC_ASSIGN_OR_RETURN(const wire::Selector selector, selector_parameter(call));
   EC_ASSIGN_OR_RETURN(const auto position, cursor_parameter(call));
   EC_ASSIGN_OR_RETURN(const wire::ReadingFormat format, format_parameter(call));
@@ -184,10 +183,8 @@ Status answer_tail(HttpContext& context, Call& call) {
 
 }  // namespace
 
-void add_tail_route(Router& router, HttpContext& context) {
-  router.add("GET", wire::routes::kTail, Effect::Reads, [&context](Call& call) {
-    if (const Status status = answer_tail(context, call); !status.ok()) call.answer_error(status);
-  });
+void get_tail(HttpContext& context, Call& call) {
+  if (const Status status = answer_tail(context, call); !status.ok()) call.answer_error(status);
 }
 
 }  // namespace edgecase::http

@@ -33,6 +33,7 @@ inline constexpr char kReportKey[] = "/api/v1/report/key";
 inline constexpr char kAudit[] = "/api/v1/audit";
 inline constexpr char kAuditVerify[] = "/api/v1/audit/verify";
 inline constexpr char kStatus[] = "/api/v1/status";
+inline constexpr char kOpenApi[] = "/api/v1/openapi.json";
 inline constexpr char kMqttTest[] = "/api/v1/mqtt/test";
 inline constexpr char kHealthz[] = "/healthz";
 inline constexpr char kReadyz[] = "/readyz";

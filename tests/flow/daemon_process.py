@@ -128,11 +128,16 @@ class Daemon:
 
     def request(self, method, path, body=None):
         """Status and text of the answer, over TCP."""
+        status, _, text = self.exchange(method, path, body)
+        return status, text
+
+    def exchange(self, method, path, body=None, headers=None):
+        """Status, headers and text of the answer, over TCP."""
         connection = http.client.HTTPConnection("localhost", self.port(), timeout=TIME_LIMIT_SECONDS)
         try:
-            connection.request(method, path, body)
+            connection.request(method, path, body, headers or {})
             answer = connection.getresponse()
-            return answer.status, answer.read().decode()
+            return answer.status, answer.headers, answer.read().decode()
         finally:
             connection.close()
 

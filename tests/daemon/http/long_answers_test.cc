@@ -33,8 +33,7 @@ struct LongAnswers : FrontFixture {
                  });
     }
     router.on_answer([this](int) { ++told; });
-    router.on_run(
-        {[](const Call&, Effect) { return ok(); }, [this](Call&, Effect) { ++recorded; }});
+    router.on_run({[](const Call&) { return ok(); }, [this](Call&) { ++recorded; }});
     first = ask();
     while (recorded < 1) std::this_thread::yield();  // it has its place then
   }
