@@ -11,7 +11,6 @@ namespace edgecase::engine {
 namespace {
 
 using test_edits::added_file;
-using test_edits::kStoreId;
 
 std::shared_ptr<Memtable> memtable_with(SequenceNumber sequence) {
   auto memtable = std::make_shared<Memtable>();
@@ -27,7 +26,7 @@ RangeDelete erased(ByteView lower, ByteView upper, SequenceNumber sequence) {
 
 struct Viewed {
   test::MemoryFileSystem disk{{"/m"}};
-  std::unique_ptr<VersionSet> versions = *VersionSet::create(disk, "/m", kStoreId);
+  std::unique_ptr<VersionSet> versions = *VersionSet::create(disk, "/m", test_edits::kStoreId);
   std::shared_ptr<Memtable> first = memtable_with(1);
   Views views{*versions, first};
 };
