@@ -15,7 +15,7 @@ void AuditLog::cut() {
   Mark anchor;
   std::uint64_t last = 0, excess_bytes = 0;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     anchor = anchor_;
     last = durable_.sequence;
     const std::uint64_t kept_bytes = durable_.bytes - std::min(durable_.bytes, anchor_.bytes);
@@ -85,7 +85,7 @@ Status AuditLog::cut_to(const Mark& from, const Mark& to) {
   batch.remove_range(records_, step_key(from.sequence), step_key(to.sequence));
   batch.put(records_, kAnchorKey, encode_mark(to));
   EC_TRY(parts_.engine.write(batch, Durability::Sync));
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   anchor_ = to;
   return ok();
 }

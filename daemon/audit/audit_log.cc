@@ -65,7 +65,7 @@ AuditLog::~AuditLog() {
 
 void AuditLog::stop() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (std::exchange(stopping_, true) || !is_on()) return;
     changed_.notify_all();
   }
@@ -82,13 +82,13 @@ std::uint64_t AuditLog::device_pseudonym(NamespaceId namespace_id, std::uint32_t
                                          std::string_view namespace_name, std::string_view device) {
   const std::uint64_t key = std::uint64_t{namespace_id} << 32 | device_id;
   {
-    const std::lock_guard lock(pseudonyms_mutex_);
+    const MutexLock lock(pseudonyms_mutex_);
     if (const auto known = known_pseudonyms_.find(key); known != known_pseudonyms_.end()) {
       return known->second;
     }
   }
   const std::uint64_t pseudonym = names_->of_device(namespace_name, device);
-  const std::lock_guard lock(pseudonyms_mutex_);
+  const MutexLock lock(pseudonyms_mutex_);
   if (known_pseudonyms_.size() >= kPseudonymsMax) known_pseudonyms_.clear();
   known_pseudonyms_.emplace(key, pseudonym);
   return pseudonym;
@@ -109,8 +109,8 @@ Result<Ticket> AuditLog::append(std::vector<Draft> drafts) {
 }
 
 Result<Ticket> AuditLog::append_drafts(std::span<Draft> drafts) {
-  std::unique_lock lock(mutex_);
-  if (is_full() && !make_room(lock)) {
+  const MutexLock lock(mutex_);
+  if (is_full() && !make_room()) {
     if (mode() == Mode::Strict) return busy("the queue of the audit log is full");
     lost_ += drafts.size();
     return Ticket();
@@ -121,7 +121,7 @@ Result<Ticket> AuditLog::append_drafts(std::span<Draft> drafts) {
 Result<Ticket> AuditLog::append_urgent(Record record) {
   if (!is_on()) return Ticket();
   Draft draft = draft_of(record);
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (is_full(kUrgentRecordsMax, SIZE_MAX)) return busy("the queue of the audit log is full");
   const Ticket ticket = push_all({&draft, 1});
   urgent_sequence_ = ticket.last;
@@ -129,7 +129,6 @@ Result<Ticket> AuditLog::append_urgent(Record record) {
   return ticket;
 }
 
-// With mutex_ held.
 Ticket AuditLog::push_all(std::span<Draft> drafts) {
   for (Draft& draft : drafts) push(std::move(draft));
   if (is_due() && !due_) {
@@ -143,7 +142,7 @@ void AuditLog::amend(Ticket ticket, Record record, const Status& failure) {
   if (ticket.count == 0) return;
   const Outcome outcome = outcome_of(failure);
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const std::uint64_t first = ticket.last - ticket.count + 1;
     if (first > std::max(durable_.sequence + in_flight_, spared_sequence_)) {
       for (std::uint64_t i = 0; i < ticket.count; ++i) {
@@ -171,11 +170,12 @@ Status AuditLog::note(Record record) {
 
 Status AuditLog::ready() const {
   if (mode() != Mode::Strict) return ok();
-  const bool has_spare = [this] {
-    const std::lock_guard file_lock(spare_mutex_);
-    return spare_.has_value();
-  }();
-  const std::lock_guard lock(mutex_);
+  bool has_spare = false;
+  {
+    const MutexLock file_lock(spare_mutex_);
+    has_spare = spare_.has_value();
+  }
+  const MutexLock lock(mutex_);
   if (!failure_.ok() && !has_spare) return not_writable(failure_);
   return is_full() ? not_writable(busy("its queue is full")) : ok();
 }
@@ -191,12 +191,12 @@ void AuditLog::note_denied(std::string_view operation, const auth::Principal& pr
 }
 
 void AuditLog::note_throttled() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   ++throttled_;
 }
 
 AuditLog::State AuditLog::state() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   State state;
   state.sequence = durable_.sequence;
   state.hash = durable_.hash;
@@ -220,12 +220,14 @@ bool AuditLog::is_due() const {
 }
 
 // Batched: lets the caller wait for the queue to be written, for a while.
-bool AuditLog::make_room(std::unique_lock<std::mutex>& lock) {
+bool AuditLog::make_room() {
   if (mode() == Mode::Strict || !failure_.ok() || stopping_) return false;
   due_ = true;
   changed_.notify_all();
-  return room_.wait_for(lock, std::chrono::nanoseconds(kBackPressureNs),
-                        [this] { return !is_full(); });
+  const CondVar::Deadline deadline = CondVar::deadline_in(kBackPressureNs);
+  while (is_full() && room_.wait_until(mutex_, deadline)) {
+  }
+  return !is_full();
 }
 
 void AuditLog::push(Draft draft) {
@@ -250,7 +252,7 @@ Status AuditLog::flush() {
   if (!is_on()) return ok();
   std::uint64_t last = 0;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     last = last_sequence();
     due_ = true;
   }
@@ -260,7 +262,7 @@ Status AuditLog::flush() {
 
 // Each commit takes along as much as it may, from the front of the queue.
 Status AuditLog::write_until(std::uint64_t sequence) {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   while (durable_.sequence < sequence) {
     const std::uint64_t before = durable_.sequence;
     due_ = true;
@@ -276,11 +278,12 @@ Status AuditLog::write_until(std::uint64_t sequence) {
 
 // How many of the queue the commit takes along.
 std::size_t AuditLog::take_waiting() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   taken_.clear();
   if (queue_.empty() || (mode() == Mode::Batched && !due_)) return 0;
   due_ = false;
   in_flight_head_ = durable_;
+  head_due_sequence_ = head_written_ + kHeadSpacing;
   std::size_t bytes = 0;
   for (const Waiting& waiting : queue_) {
     const bool is_urgent = durable_.sequence + taken_.size() < urgent_sequence_;
@@ -304,7 +307,7 @@ void AuditLog::add_to(WriteBatch& batch) {
     append_page(begin, end, batch);
     begin = end;
   }
-  in_flight_has_head_ = taken > 0 && in_flight_head_.sequence >= head_written_ + kHeadSpacing;
+  in_flight_has_head_ = taken > 0 && in_flight_head_.sequence >= head_due_sequence_;
   if (in_flight_has_head_) batch.put(records_, kHeadKey, encode_mark(in_flight_head_));
 }
 
@@ -322,7 +325,7 @@ void AuditLog::append_page(std::size_t begin, std::size_t end, WriteBatch& batch
 }
 
 void AuditLog::committed(const Status& status) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const std::size_t taken = std::exchange(in_flight_, 0);
   failure_ = status;
   if (!status.ok()) {
@@ -340,10 +343,12 @@ void AuditLog::committed(const Status& status) {
 }
 
 void AuditLog::run() {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   while (!stopping_) {
-    changed_.wait_for(lock, std::chrono::nanoseconds(kBatchedDelayNs),
-                      [this] { return stopping_ || (due_ && !queue_.empty() && failure_.ok()); });
+    const CondVar::Deadline deadline = CondVar::deadline_in(kBatchedDelayNs);
+    while (!stopping_ && (!due_ || queue_.empty() || !failure_.ok()) &&
+           changed_.wait_until(mutex_, deadline)) {
+    }
     lock.unlock();
     tick();
     wipe_stack<kWipedStackBytes / 4>();
@@ -376,7 +381,7 @@ void AuditLog::watch_clock() {
 
 // What was only counted.
 void AuditLog::note_unrecorded() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (is_full()) return;
   if (throttled_ > 0) {
     Record record = own_record("login.throttled", "");
@@ -395,7 +400,7 @@ void AuditLog::note_unrecorded() {
 Status AuditLog::write_checkpoint() {
   WriteBatch batch;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (head_written_ == durable_.sequence) return ok();
     head_written_ = durable_.sequence;
     batch.put(records_, kHeadKey, encode_mark(durable_));
@@ -406,7 +411,7 @@ Status AuditLog::write_checkpoint() {
 void AuditLog::write_head(HeadFile when) {
   Mark head;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     head = durable_;
   }
   const std::int64_t now_ns = parts_.clock.boot_ns();
@@ -422,7 +427,7 @@ void AuditLog::write_head(HeadFile when) {
   } else {
     report("write the head of", written);
   }
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (!written.ok()) ++failures_;
   head_failure_ = written;
 }

@@ -20,11 +20,9 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -39,6 +37,7 @@
 #include "auth/authorize.h"
 #include "edgecase/commit_companion.h"
 #include "edgecase/engine.h"
+#include "edgecase/mutex.h"
 #include "edgecase/random.h"
 #include "observe/logger.h"
 
@@ -95,27 +94,28 @@ class AuditLog final : public CommitCompanion {
   ~AuditLog() override;
 
   // Writes what waits, and the head on both drives. Nothing may be appended after it.
-  void stop();
+  void stop() EC_EXCLUDES(mutex_, spare_mutex_);
 
   Mode mode() const { return options_.mode; }
   bool is_on() const { return options_.mode != Mode::Off; }
   const RecordNames& names() const { return *names_; }
   // The same as names().of_device(), remembered by the numbers that the catalog gives.
   std::uint64_t device_pseudonym(NamespaceId namespace_id, std::uint32_t device_id,
-                                 std::string_view namespace_name, std::string_view device);
+                                 std::string_view namespace_name, std::string_view device)
+      EC_EXCLUDES(pseudonyms_mutex_);
 
   // Time and sequence are set here.
-  Result<Ticket> append(Record record);
-  Result<Ticket> append(Draft draft);
-  Result<Ticket> append(std::vector<Draft> drafts);
+  Result<Ticket> append(Record record) EC_EXCLUDES(mutex_);
+  Result<Ticket> append(Draft draft) EC_EXCLUDES(mutex_);
+  Result<Ticket> append(std::vector<Draft> drafts) EC_EXCLUDES(mutex_);
   // Appends that something is about to be erased. It joins the queue though that is full of what a
   // drive does not take, and the next commit, the erasure's, takes along everything up to it.
-  Result<Ticket> append_urgent(Record record);
+  Result<Ticket> append_urgent(Record record) EC_EXCLUDES(mutex_);
   // What the records tell of has failed: they say so, or where they are written by now, another one
   // like `record` does.
-  void amend(Ticket ticket, Record record, const Status& failure);
+  void amend(Ticket ticket, Record record, const Status& failure) EC_EXCLUDES(mutex_);
   // Strict: returns when it is durable, or with why it is not. Otherwise Ok.
-  Status settle(Ticket ticket);
+  Status settle(Ticket ticket) EC_EXCLUDES(mutex_, spare_mutex_);
   // Whether settle() would have nothing to wait for.
   bool is_settled(Ticket ticket) const {
     return mode() != Mode::Strict ||
@@ -124,13 +124,13 @@ class AuditLog final : public CommitCompanion {
   // append() and settle().
   Status note(Record record);
   // Strict: whether records can be written; asked before what cannot be taken back.
-  Status ready() const;
+  Status ready() const EC_EXCLUDES(mutex_, spare_mutex_);
   // Something that was refused, where nobody waits for the record: it is durable with what comes
   // next, or by the thread. No device: "".
   void note_denied(std::string_view operation, const auth::Principal& principal,
                    std::string_view namespace_name, std::string_view device);
   // A login that was refused as too many: gathered into one record a minute.
-  void note_throttled();
+  void note_throttled() EC_EXCLUDES(mutex_);
 
   struct State {
     std::uint64_t sequence = 0;  // of the last durable record
@@ -143,19 +143,19 @@ class AuditLog final : public CommitCompanion {
     Status failure;              // of the last write; Ok when that succeeded
     Status head_failure;         // the same of the head file
   };
-  State state() const;
+  State state() const EC_EXCLUDES(mutex_);
 
   // What the thread does now and then: writes what is due, heads, cuts. Returns at once otherwise.
-  void tick();
+  void tick() EC_EXCLUDES(mutex_, spare_mutex_);
   // Everything appended before is durable and readable.
-  Status flush();
+  Status flush() EC_EXCLUDES(mutex_);
   NamespaceId records() const { return records_; }
   Engine& engine() const { return parts_.engine; }
   FileSystem& file_system() const { return parts_.file_system; }
   const std::string& head_directory() const { return options_.head_directory; }
 
-  void add_to(WriteBatch& batch) override;
-  void committed(const Status& status) override;
+  void add_to(WriteBatch& batch) override EC_EXCLUDES(mutex_);
+  void committed(const Status& status) override EC_EXCLUDES(mutex_);
 
  private:
   struct Waiting {
@@ -164,47 +164,51 @@ class AuditLog final : public CommitCompanion {
   };
 
   AuditLog(const AuditOptions& options, const AuditParts& parts);
-  Status load();
-  Status load_end();
-  void compare_heads(const std::optional<Mark>& head);
-  void distrust(const std::string& what);
+  Status load() EC_EXCLUDES(mutex_, spare_mutex_);
+  Status load_end() EC_REQUIRES(mutex_);
+  void compare_heads(const std::optional<Mark>& head) EC_EXCLUDES(mutex_);
+  void distrust(const std::string& what) EC_EXCLUDES(mutex_);
   void note_unchecked(const Status& away);
-  void note_finding(const char* operation, Outcome outcome, const std::string& what);
-  bool make_room(std::unique_lock<std::mutex>& lock);
-  bool is_full() const { return is_full(0, kQueueBytesMax); }
-  bool is_full(std::size_t more_records, std::size_t bytes_max) const;
-  bool is_due() const;
-  std::uint64_t last_sequence() const { return durable_.sequence + queue_.size(); }
-  Ticket push_all(std::span<Draft> drafts);
-  Result<Ticket> append_drafts(std::span<Draft> drafts);
-  void push(Draft draft);
-  void enqueue(Draft draft);
-  std::size_t take_waiting();
+  void note_finding(const char* operation, Outcome outcome, const std::string& what)
+      EC_EXCLUDES(mutex_);
+  bool make_room() EC_REQUIRES(mutex_);
+  bool is_full() const EC_REQUIRES(mutex_) { return is_full(0, kQueueBytesMax); }
+  bool is_full(std::size_t more_records, std::size_t bytes_max) const EC_REQUIRES(mutex_);
+  bool is_due() const EC_REQUIRES(mutex_);
+  std::uint64_t last_sequence() const EC_REQUIRES(mutex_) {
+    return durable_.sequence + queue_.size();
+  }
+  Ticket push_all(std::span<Draft> drafts) EC_REQUIRES(mutex_);
+  Result<Ticket> append_drafts(std::span<Draft> drafts) EC_EXCLUDES(mutex_);
+  void push(Draft draft) EC_REQUIRES(mutex_);
+  void enqueue(Draft draft) EC_REQUIRES(mutex_);
+  std::size_t take_waiting() EC_EXCLUDES(mutex_);
   void append_page(std::size_t begin, std::size_t end, WriteBatch& batch);
-  Status write_until(std::uint64_t sequence);
-  void run();
+  Status write_until(std::uint64_t sequence) EC_EXCLUDES(mutex_);
+  void run() EC_EXCLUDES(mutex_);
   void watch_clock();
-  void note_unrecorded();
-  Status write_checkpoint();
+  void note_unrecorded() EC_EXCLUDES(mutex_);
+  Status write_checkpoint() EC_EXCLUDES(mutex_);
   enum class HeadFile : unsigned char { IfDue, Now };
-  void write_head(HeadFile when);
+  void write_head(HeadFile when) EC_EXCLUDES(mutex_);
   // audit_spare.cc
   struct SparedPage {
     std::uint64_t last = 0;
     Bytes body;
     bool is_first = false;
   };
-  Status load_spare();
-  void make_spare();
-  SparedPage next_spared(std::uint64_t sequence);
-  bool spare_until(std::uint64_t sequence);
-  void clear_spare();
+  Status load_spare() EC_EXCLUDES(mutex_, spare_mutex_);
+  void take_in_spared(SparePages& spare) EC_EXCLUDES(mutex_);
+  void make_spare() EC_EXCLUDES(spare_mutex_);
+  SparedPage next_spared(std::uint64_t sequence) EC_EXCLUDES(mutex_);
+  bool spare_until(std::uint64_t sequence) EC_EXCLUDES(mutex_, spare_mutex_);
+  void clear_spare() EC_EXCLUDES(mutex_, spare_mutex_);
   // audit_cut.cc
-  void cut();
+  void cut() EC_EXCLUDES(mutex_);
   bool waits_for_leap(std::int64_t expiry_now_ns);
   Result<Mark> find_cut(const Mark& anchor, std::uint64_t last, std::int64_t keep_from_ns,
                         std::uint64_t excess_bytes);
-  Status cut_to(const Mark& from, const Mark& to);
+  Status cut_to(const Mark& from, const Mark& to) EC_EXCLUDES(mutex_);
   void report(const char* what, const Status& failure);
 
   const AuditOptions options_;
@@ -212,36 +216,49 @@ class AuditLog final : public CommitCompanion {
   NamespaceId records_ = 0;
   std::unique_ptr<const RecordNames> names_;
 
-  std::mutex pseudonyms_mutex_;
-  std::unordered_map<std::uint64_t, std::uint64_t> known_pseudonyms_;
+  Mutex pseudonyms_mutex_;
+  std::unordered_map<std::uint64_t, std::uint64_t> known_pseudonyms_
+      EC_GUARDED_BY(pseudonyms_mutex_);
 
-  bool pages_are_lost_ = false;      // seen at the start
-  mutable std::mutex mutex_;         // held for no I/O
-  std::condition_variable changed_;  // the thread's
-  std::condition_variable room_;     // batched: of those that wait for some in the queue
-  std::deque<Waiting> queue_;        // sequences begin at durable_.sequence + 1
-  std::size_t queue_bytes_ = 0;
-  std::size_t in_flight_ = 0;  // the first of the queue: with a commit, and not changed
-  Mark in_flight_head_;
-  bool in_flight_has_head_ = false;
-  Mark durable_;
-  std::uint64_t spared_sequence_ = 0;               // what the spare pages reach
+  bool pages_are_lost_ = false;  // seen at the start
+
+  mutable Mutex mutex_;  // held for no I/O
+  CondVar changed_;      // the thread's
+  CondVar room_;         // batched: for some in the queue
+  // Sequences begin at durable_.sequence + 1.
+  std::deque<Waiting> queue_ EC_GUARDED_BY(mutex_);
+  std::size_t queue_bytes_ EC_GUARDED_BY(mutex_) = 0;
+  // How many at the front of the queue are with a commit, and not changed.
+  std::size_t in_flight_ EC_GUARDED_BY(mutex_) = 0;
+  Mark durable_ EC_GUARDED_BY(mutex_);
+  std::uint64_t spared_sequence_ EC_GUARDED_BY(mutex_) = 0;  // what the spare pages reach
   std::atomic<std::uint64_t> settled_sequence_{0};  // the later of both, for who does not wait
-  Mark anchor_;  // sequence: the first one kept; hash: of the one before
-  std::uint64_t head_written_ = 0;
-  std::int64_t last_time_ns_ = 0;
-  std::int64_t trust_at_ns_ = INT64_MAX;  // when trust_ was asked for
-  ClockTrust trust_ = ClockTrust::Untrusted;
-  bool due_ = false;                   // batched: the next commit takes the queue along
-  std::uint64_t urgent_sequence_ = 0;  // up to which one commit takes all
-  bool stopping_ = false;
-  std::uint64_t appended_ = 0, failures_ = 0, lost_ = 0, lost_told_ = 0, throttled_ = 0;
-  Status failure_, head_failure_;
+  // Sequence: the first one kept; hash: of the one before.
+  Mark anchor_ EC_GUARDED_BY(mutex_);
+  std::uint64_t head_written_ EC_GUARDED_BY(mutex_) = 0;
+  std::int64_t last_time_ns_ EC_GUARDED_BY(mutex_) = 0;
+  std::int64_t trust_at_ns_ EC_GUARDED_BY(mutex_) = INT64_MAX;  // when trust_ was asked for
+  ClockTrust trust_ EC_GUARDED_BY(mutex_) = ClockTrust::Untrusted;
+  bool due_ EC_GUARDED_BY(mutex_) = false;  // batched: the next commit takes the queue along
+  // Up to which one commit takes all.
+  std::uint64_t urgent_sequence_ EC_GUARDED_BY(mutex_) = 0;
+  bool stopping_ EC_GUARDED_BY(mutex_) = false;
+  std::uint64_t appended_ EC_GUARDED_BY(mutex_) = 0;
+  std::uint64_t failures_ EC_GUARDED_BY(mutex_) = 0;
+  std::uint64_t lost_ EC_GUARDED_BY(mutex_) = 0;
+  std::uint64_t lost_told_ EC_GUARDED_BY(mutex_) = 0;
+  std::uint64_t throttled_ EC_GUARDED_BY(mutex_) = 0;
+  Status failure_ EC_GUARDED_BY(mutex_);
+  Status head_failure_ EC_GUARDED_BY(mutex_);
 
-  std::vector<const Waiting*> taken_;  // whose commit it is
+  // The commit's, of which there is one at a time: from add_to() to committed().
+  std::vector<const Waiting*> taken_;
+  Mark in_flight_head_;
+  std::uint64_t head_due_sequence_ = 0;  // from where on a commit takes the head along
+  bool in_flight_has_head_ = false;
 
-  mutable std::mutex spare_mutex_;  // held across I/O, and before mutex_
-  std::optional<SparePages> spare_;
+  mutable Mutex spare_mutex_;  // held across I/O, and before mutex_
+  std::optional<SparePages> spare_ EC_GUARDED_BY(spare_mutex_);
 
   // The thread's (or tick()'s).
   std::int64_t clock_offset_ns_ = 0;

@@ -33,12 +33,18 @@ Status AuditLog::load() {
   EC_ASSIGN_OR_RETURN(auth::Pseudonyms pseudonyms,
                       auth::Pseudonyms::load(parts_.engine, parts_.random));
   names_ = std::make_unique<const RecordNames>(std::move(pseudonyms));
-  EC_TRY(load_end());
-  settled_sequence_ = durable_.sequence;
+  {
+    const MutexLock lock(mutex_);
+    EC_TRY(load_end());
+    settled_sequence_ = durable_.sequence;
+  }
   if (!is_on()) return ok();
   EC_TRY(load_spare());
   EC_ASSIGN_OR_RETURN(const auto head, read_mark(parts_.engine, records_, kHeadKey));
-  if (head) head_written_ = head->sequence;
+  if (head) {
+    const MutexLock lock(mutex_);
+    head_written_ = head->sequence;
+  }
   compare_heads(head);
   if (pages_are_lost_) distrust("pages of it are damaged");
   write_head(HeadFile::Now);
@@ -99,8 +105,9 @@ Status AuditLog::load_end() {
 
 // A head that the log does not reach, or reaches with another record.
 void AuditLog::compare_heads(const std::optional<Mark>& head) {
-  const auto differs = [this](const Mark& mark) {
-    if (mark.sequence == 0 || mark.sequence < anchor_.sequence) return false;
+  const State at = state();
+  const auto differs = [this, &at](const Mark& mark) {
+    if (mark.sequence == 0 || mark.sequence < at.first) return false;
     const auto value = parts_.engine.get(records_, page_key(mark.sequence), {});
     if (!value.ok()) return value.status().code() == StatusCode::NotFound;
     const auto page = decode_page_head(mark.sequence, *value);
@@ -120,7 +127,7 @@ void AuditLog::compare_heads(const std::optional<Mark>& head) {
                  ? std::string(kHeadFileName) + " is damaged"
                  : std::string(kHeadFileName) + " can not be read");
   } else if (!*file) {
-    if (durable_.sequence > 0) distrust(std::string(kHeadFileName) + " is missing");
+    if (at.sequence > 0) distrust(std::string(kHeadFileName) + " is missing");
   } else if (differs(**file)) {
     distrust(words(kHeadFileName, **file));
   }
@@ -146,7 +153,7 @@ void AuditLog::note_finding(const char* operation, Outcome outcome, const std::s
   record.actor = "daemon";
   record.outcome = outcome;
   record.detail = what;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   push(draft_of(record));
 }
 
