@@ -1,7 +1,6 @@
 #include "app/daemon.h"
 
 #include <algorithm>
-#include <mutex>
 #include <string>
 #include <utility>
 
@@ -20,6 +19,7 @@
 #include "config/key_file.h"
 #include "config/validate.h"
 #include "edgecase/engine.h"
+#include "edgecase/mutex.h"
 #include "edgecase/processor.h"
 #include "erase/erase_jobs.h"
 #include "erase/erase_service.h"
@@ -191,9 +191,9 @@ struct Daemon::State {
   observe::Logger& logger;
   observe::Metrics& metrics;
   config::Settings loaded;  // as the configuration was read last
-  // What reload() replaces while others look at it: `mqtt`, and `rule_settings`.
-  mutable std::mutex reload_mutex;
-  std::shared_ptr<const Rules> rule_settings;
+  // Held while reload() replaces what others look at.
+  mutable Mutex reload_mutex;
+  std::shared_ptr<const Rules> rule_settings EC_GUARDED_BY(reload_mutex);
   std::shared_ptr<tls::TlsServer> http_tls, mqtt_tls;  // null: plain
   StoreClock clock{system_clock()};
   observe::EngineEvents events;
@@ -214,12 +214,18 @@ struct Daemon::State {
   std::unique_ptr<query::QueryService> query;
   std::unique_ptr<sign::SigningKey> signing_key;
   std::unique_ptr<mqtt::RejectedMessages> rejected;
-  std::unique_ptr<mqtt::DeviceNames> device_names;    // null: no messages come
-  std::unique_ptr<mqtt::MqttSource> mqtt;             // null: turned off
-  std::vector<mqtt::TopicRule> rules;                 // the listener's
-  std::unique_ptr<mqtt::MqttListener> mqtt_listener;  // null: turned off
+  std::unique_ptr<mqtt::DeviceNames> device_names;                     // null: no messages come
+  std::unique_ptr<mqtt::MqttSource> mqtt EC_GUARDED_BY(reload_mutex);  // null: turned off
+  std::vector<mqtt::TopicRule> rules;                                  // the listener's
+  std::unique_ptr<mqtt::MqttListener> mqtt_listener;                   // null: turned off
   std::unique_ptr<erase::EraseWorker> erase_worker;
   std::unique_ptr<http::HttpServer> http;
+
+  // Stays while reload() is not called, which the same thread does.
+  mqtt::MqttSource* client() const EC_EXCLUDES(reload_mutex) {
+    const MutexLock lock(reload_mutex);
+    return mqtt.get();
+  }
 };
 
 Daemon::Daemon(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -235,7 +241,7 @@ Daemon::~Daemon() {
 }
 
 std::string Daemon::mqtt_status_json(const State& state) {
-  const std::lock_guard lock(state.reload_mutex);
+  const MutexLock lock(state.reload_mutex);
   std::string json = state.mqtt ? mqtt::status_json(state.mqtt->status())
                                 : std::string(R"({"broker":"","connected":false})");
   if (!state.mqtt_listener) return json;
@@ -373,8 +379,14 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const config::Configuration& confi
     EC_ASSIGN_OR_RETURN(state.device_names,
                         mqtt::DeviceNames::open(*state.engine, system_random()));
   }
-  EC_ASSIGN_OR_RETURN(state.mqtt, make_source(state, state.settings.mqtt, logger));
-  if (state.mqtt) mqtt::register_metrics(*state.mqtt, metrics);
+  EC_ASSIGN_OR_RETURN(std::unique_ptr<mqtt::MqttSource> source,
+                      make_source(state, state.settings.mqtt, logger));
+  mqtt::MqttSource* const client = source.get();
+  if (client != nullptr) mqtt::register_metrics(*client, metrics);
+  {
+    const MutexLock lock(state.reload_mutex);
+    state.mqtt = std::move(source);
+  }
 
   const config::HttpSettings& http = state.settings.http;
   EC_ASSIGN_OR_RETURN(ListenerTls tls, listener_tls("http", {http.tls_cert, http.tls_key}, logger));
@@ -401,13 +413,13 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const config::Configuration& confi
   parts.give_memory_back = give_free_memory_back;
   EC_TRY(start_mqtt_listener(state, logger));
   if (state.mqtt_listener) mqtt::register_metrics(*state.mqtt_listener, metrics);
-  if (state.mqtt || state.mqtt_listener) {
+  if (client != nullptr || state.mqtt_listener) {
     parts.mqtt_status_json = [&state] { return mqtt_status_json(state); };
   }
   parts.mqtt_test = [&state](std::string_view topic, std::string_view payload) {
     std::shared_ptr<const State::Rules> rules;
     {
-      const std::lock_guard lock(state.reload_mutex);
+      const MutexLock lock(state.reload_mutex);
       rules = state.rule_settings;
     }
     return mqtt::mqtt_test_json(*rules, state.settings.limits, state.ingest.get(), topic, payload);
@@ -416,7 +428,7 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const config::Configuration& confi
   EC_ASSIGN_OR_RETURN(state.http, http::HttpServer::start(std::move(parts)));
   log_listeners(state.settings.http, state.http->tcp_port(), logger);
   // Last: a message that waits at the broker comes at once.
-  if (state.mqtt) state.mqtt->start();
+  if (client != nullptr) client->start();
   return std::unique_ptr<Daemon>(new Daemon(std::move(owned)));
 }
 
@@ -439,8 +451,9 @@ Status Daemon::reload(const config::Configuration& fresh) {
   const SettingChanges changes = changes_of(state.loaded, fresh.settings);
   // All that may fail comes before anything changes.
   EC_ASSIGN_OR_RETURN(std::vector<mqtt::TopicRule> rules, mqtt::compile_rules(client.rules));
+  mqtt::MqttSource* const running = state.client();
   std::unique_ptr<mqtt::MqttSource> source;
-  if (changes.of_source && state.mqtt) {
+  if (changes.of_source && running != nullptr) {
     EC_ASSIGN_OR_RETURN(source, make_source(state, client, state.logger));
   }
   EC_TRY(state.http->reload(fresh.settings.http));
@@ -448,20 +461,21 @@ Status Daemon::reload(const config::Configuration& fresh) {
     EC_TRY(state.http_tls->change({fresh.settings.http.tls_cert, fresh.settings.http.tls_key}));
   if (state.mqtt_tls) EC_TRY(state.mqtt_tls->change({client.tls_cert, client.tls_key}));
   {
-    const std::lock_guard lock(state.reload_mutex);
+    const MutexLock lock(state.reload_mutex);
     state.rule_settings = std::make_shared<const State::Rules>(client.rules);
   }
   if (changes.of_rules && state.mqtt_listener) state.mqtt_listener->set_rules(std::move(rules));
   if (source) {
     // One client of a name at a time. What it had not acknowledged the broker sends again.
-    state.mqtt->stop();
-    mqtt::register_metrics(*source, state.metrics);  // in place of the old one's
+    running->stop();
+    mqtt::MqttSource* const next = source.get();
+    mqtt::register_metrics(*next, state.metrics);  // in place of the old one's
     {
-      const std::lock_guard lock(state.reload_mutex);
+      const MutexLock lock(state.reload_mutex);
       std::swap(state.mqtt, source);
     }
     source.reset();
-    state.mqtt->start();
+    next->start();
   }
   state.loaded = fresh.settings;
   state.logger.info("start", "configuration read again" +
@@ -480,8 +494,8 @@ std::string Daemon::check_alive() {
   if (!line.empty()) line += "; ";
   line += std::to_string(counters.readings) + " readings taken, " +
           std::to_string(state_->catalog->series_count()) + " series";
-  if (state_->mqtt) {
-    line += state_->mqtt->status().connected ? ", broker connected" : ", broker away";
+  if (const mqtt::MqttSource* const client = state_->client(); client != nullptr) {
+    line += client->status().connected ? ", broker connected" : ", broker away";
   }
   if (state_->mqtt_listener) {
     line += ", " + std::to_string(state_->mqtt_listener->status().connections) + " MQTT clients";

@@ -64,7 +64,7 @@ AckGate::~AckGate() {
 
 void AckGate::aim(const ResolvedAddress& broker, ProtocolVersion version,
                   std::optional<std::int64_t> judged_at_ns) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   broker_ = broker;
   version_ = version;
   judged_at_ns_ = judged_at_ns;
@@ -73,12 +73,12 @@ void AckGate::aim(const ResolvedAddress& broker, ProtocolVersion version,
 }
 
 std::string AckGate::take_failure() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return std::exchange(failure_, {});
 }
 
 AckGate::Ending AckGate::take_ending() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return std::exchange(ending_, {});
 }
 
@@ -93,41 +93,49 @@ void AckGate::cut() {
 
 void AckGate::end(std::int64_t timeout_ns) {
   cut();
-  std::unique_lock lock(mutex_);
-  changed_.wait_for(lock, std::chrono::nanoseconds(timeout_ns),
-                    [this] { return !status_.connected; });
+  const MutexLock lock(mutex_);
+  const CondVar::Deadline deadline = CondVar::deadline_in(timeout_ns);
+  while (status_.connected && changed_.wait_until(mutex_, deadline)) {
+  }
 }
 
 bool AckGate::close_inlet(std::int64_t timeout_ns) {
-  std::unique_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   inlet_closed_ = true;
   const std::uint64_t request = ++request_;
   wake();
-  return changed_.wait_for(lock, std::chrono::nanoseconds(timeout_ns),
-                           [&] { return !status_.connected || answered_request_ >= request; });
+  const CondVar::Deadline deadline = CondVar::deadline_in(timeout_ns);
+  while (status_.connected && answered_request_ < request) {
+    if (!changed_.wait_until(mutex_, deadline))
+      return !status_.connected || answered_request_ >= request;
+  }
+  return true;
 }
 
 bool AckGate::flush(std::int64_t timeout_ns) {
-  std::unique_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   const std::uint64_t request = ++request_;
   wake();
-  return changed_.wait_for(lock, std::chrono::nanoseconds(timeout_ns), [&] {
-    return !status_.connected || (answered_request_ >= request && is_flushed_);
-  });
+  const CondVar::Deadline deadline = CondVar::deadline_in(timeout_ns);
+  while (status_.connected && (answered_request_ < request || !is_flushed_)) {
+    if (!changed_.wait_until(mutex_, deadline))
+      return !status_.connected || (answered_request_ >= request && is_flushed_);
+  }
+  return true;
 }
 
 BrokerTerms AckGate::terms() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return terms_;
 }
 
 GateStatus AckGate::status() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return status_;
 }
 
 void AckGate::fail(std::string why) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   failure_ = std::move(why);
 }
 
@@ -156,7 +164,7 @@ std::unique_ptr<net::Channel> AckGate::connect_broker() {
   ResolvedAddress to;
   std::optional<std::int64_t> judged_at_ns;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     to = broker_;
     judged_at_ns = judged_at_ns_;
   }
@@ -202,7 +210,7 @@ bool AckGate::wait_for(int descriptor, short events, std::int64_t until_ns) {
 void AckGate::forward(net::Channel& inside, net::Channel& broker) {
   ProtocolVersion version = ProtocolVersion::V5;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     version = version_;
   }
   Passage passage{.inside = inside,
@@ -213,7 +221,7 @@ void AckGate::forward(net::Channel& inside, net::Channel& broker) {
   while (!stopping_ && !cut_) {
     std::uint64_t request = 0;
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       request = request_;
     }
     keep_alive(passage);
@@ -284,7 +292,7 @@ AckGate::Progress AckGate::move_in(Passage& passage) {
     // Half of what it allows; paho's own pings come as often as they did.
     passage.ping_every_ns = terms.has_keep_alive ? terms.keep_alive_seconds * kNsPerMs * 500 : 0;
     passage.sent_ns = parts_.clock.boot_ns();
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     terms_ = terms;
   }
   take_messages(passage);
@@ -313,7 +321,7 @@ void AckGate::take_messages(Passage& passage) {
   const std::uint64_t position = parts_.ledger.appended();
   const std::int64_t now_ns = parts_.clock.boot_ns();
   for (const IncomingMessage& each : in.messages()) passage.acks.hold(each, position, now_ns);
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   status_.taken += in.messages().size();
   status_.taken_last_ns = parts_.clock.wall_ns();
 }
@@ -357,7 +365,7 @@ void AckGate::take_wake() {
 
 void AckGate::note(const Passage& passage, std::uint64_t request) {
   const HeldAcks& acks = passage.acks;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   status_.connected = true;
   status_.held = acks.held();
   status_.held_since_ns = acks.held_since_ns();
@@ -369,7 +377,7 @@ void AckGate::note(const Passage& passage, std::uint64_t request) {
 
 void AckGate::note_end(const Passage& passage) {
   const InwardStream& in = passage.in;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   released_before_ += passage.acks.released();
   status_.released = released_before_;
   status_.dropped += passage.acks.held();

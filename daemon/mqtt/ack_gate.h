@@ -14,15 +14,14 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
 
 #include "edgecase/clock.h"
+#include "edgecase/mutex.h"
 #include "edgecase/result.h"
 #include "mqtt/broker_socket.h"
 #include "mqtt/gate_streams.h"
@@ -65,12 +64,12 @@ class AckGate {
   // Where the next connection leads to, and what is spoken there.
   // `judged_at_ns`: as TlsClient::open() says.
   void aim(const ResolvedAddress& broker, ProtocolVersion version,
-           std::optional<std::int64_t> judged_at_ns = {});
+           std::optional<std::int64_t> judged_at_ns = {}) EC_EXCLUDES(mutex_);
   // Where to connect instead.
   const ResolvedAddress& address() const { return address_; }
 
   // Why the last connection did not come about, or broke; "" when nobody knows. Asked for once.
-  std::string take_failure();
+  std::string take_failure() EC_EXCLUDES(mutex_);
   // What the broker has said at the end of the last connection. Asked for once.
   struct Ending {
     bool was_open = false;         // the broker was reached
@@ -79,24 +78,24 @@ class AckGate {
     bool said_why = false;         // DISCONNECT came
     bool taken_over = false;       // in it: the session is another client's now
   };
-  Ending take_ending();
+  Ending take_ending() EC_EXCLUDES(mutex_);
 
   // The ledger has moved.
   void wake();
   // Ends the connection at hand: nothing that is held leaves.
   void cut();
   // The same, and waits until it has ended, `timeout_ns` at most.
-  void end(std::int64_t timeout_ns);
+  void end(std::int64_t timeout_ns) EC_EXCLUDES(mutex_);
   // For the end: when it returns no message is taken any more. False when that takes longer than
   // `timeout_ns`.
-  bool close_inlet(std::int64_t timeout_ns);
+  bool close_inlet(std::int64_t timeout_ns) EC_EXCLUDES(mutex_);
   // Waits until everything that is durable by now is acknowledged. False as above.
-  bool flush(std::int64_t timeout_ns);
+  bool flush(std::int64_t timeout_ns) EC_EXCLUDES(mutex_);
 
   // What the broker said when it took the last connection.
-  BrokerTerms terms() const;
+  BrokerTerms terms() const EC_EXCLUDES(mutex_);
 
-  GateStatus status() const;
+  GateStatus status() const EC_EXCLUDES(mutex_);
 
  private:
   enum class Progress : unsigned char { Blocked, Moved, Over };
@@ -123,14 +122,14 @@ class AckGate {
   Progress move_out(Passage& passage);
   Progress move_in(Passage& passage);
   static bool reads_broker(const Passage& passage);
-  void take_messages(Passage& passage);
+  void take_messages(Passage& passage) EC_EXCLUDES(mutex_);
   void keep_alive(Passage& passage);
   bool wait(const Passage& passage);
   bool wait_for(int descriptor, short events, std::int64_t until_ns);
   void take_wake();
-  void note(const Passage& passage, std::uint64_t request);
-  void note_end(const Passage& passage);
-  void fail(std::string why);
+  void note(const Passage& passage, std::uint64_t request) EC_EXCLUDES(mutex_);
+  void note_end(const Passage& passage) EC_EXCLUDES(mutex_);
+  void fail(std::string why) EC_EXCLUDES(mutex_);
 
   const Parts parts_;
   net::Socket listener_;
@@ -141,19 +140,21 @@ class AckGate {
   std::atomic<bool> cut_{false};
   std::atomic<bool> inlet_closed_{false};
 
-  mutable std::mutex mutex_;
-  std::condition_variable changed_;
-  ResolvedAddress broker_;
-  ProtocolVersion version_ = ProtocolVersion::V5;
-  std::optional<std::int64_t> judged_at_ns_;
-  std::string failure_;
-  Ending ending_;
-  BrokerTerms terms_;
-  GateStatus status_;
-  std::uint64_t released_before_ = 0;  // by connections that have ended
-  bool is_flushed_ = true;             // nothing durable is held, or on its way to the broker
-  std::uint64_t request_ = 0;          // of flush() and close_inlet(): made before the wake-up
-  std::uint64_t answered_request_ = 0;
+  mutable Mutex mutex_;
+  CondVar changed_;
+  ResolvedAddress broker_ EC_GUARDED_BY(mutex_);
+  ProtocolVersion version_ EC_GUARDED_BY(mutex_) = ProtocolVersion::V5;
+  std::optional<std::int64_t> judged_at_ns_ EC_GUARDED_BY(mutex_);
+  std::string failure_ EC_GUARDED_BY(mutex_);
+  Ending ending_ EC_GUARDED_BY(mutex_);
+  BrokerTerms terms_ EC_GUARDED_BY(mutex_);
+  GateStatus status_ EC_GUARDED_BY(mutex_);
+  std::uint64_t released_before_ EC_GUARDED_BY(mutex_) = 0;  // by connections that have ended
+  bool is_flushed_ EC_GUARDED_BY(mutex_) =
+      true;  // nothing durable is held, or on its way to the broker
+  std::uint64_t request_ EC_GUARDED_BY(mutex_) =
+      0;  // of flush() and close_inlet(): made before the wake-up
+  std::uint64_t answered_request_ EC_GUARDED_BY(mutex_) = 0;
 
   std::thread thread_;
 };

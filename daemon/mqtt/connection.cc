@@ -18,7 +18,7 @@ constexpr std::int64_t kStableNs = 10'000'000'000;
 // For a broker that ended the connection to show that it is there.
 constexpr int kProbeMs = 200;
 // How often the age of what is held is looked at.
-constexpr std::chrono::seconds kWatchdogSpacing{1};
+constexpr std::int64_t kWatchdogSpacingNs = 1'000'000'000;
 // How many looks in a row find the gate without a connection, while paho has not said it to be
 // lost.
 constexpr int kUnnoticedLooks = 3;
@@ -88,7 +88,7 @@ void MqttSource::Connection::start() {
 
 void MqttSource::Connection::stop() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     stopping_ = true;
     changed_.notify_all();
   }
@@ -98,14 +98,14 @@ void MqttSource::Connection::stop() {
   sink_.stop();
   if (gate_) (void)gate_->flush(kFarewellNs);
   client_.reset();
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   status_.connected = false;
 }
 
 MqttStatus MqttSource::Connection::status() const {
   MqttStatus status;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     status = status_;
   }
   const GateStatus gate = gate_->status();
@@ -122,7 +122,7 @@ MqttStatus MqttSource::Connection::status() const {
 }
 
 void MqttSource::Connection::on_connected(bool session_present) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   session_present_ = session_present;
   cut_ = false;
   lost_ = false;
@@ -131,21 +131,21 @@ void MqttSource::Connection::on_connected(bool session_present) {
 }
 
 void MqttSource::Connection::on_connect_failed(const std::string& why) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   answer_ = Answer::No;
   answer_text_ = why;
   changed_.notify_all();
 }
 
 void MqttSource::Connection::on_connection_lost(const std::string& why) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   lost_ = true;
   answer_text_ = why;
   changed_.notify_all();
 }
 
 void MqttSource::Connection::on_subscribed(int granted_qos) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   granted_qos_ = granted_qos;
   answer_ = Answer::Yes;
   changed_.notify_all();
@@ -160,7 +160,7 @@ void MqttSource::Connection::note_error(const std::string& message, const char* 
   // paho sees only that its connection ended.
   if (const std::string why = gate_->take_failure(); !why.empty()) what = why;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     status_.last_error = what;
     status_.last_error_ns = clock_.wall_ns();
   }
@@ -180,7 +180,7 @@ void MqttSource::Connection::watch() {
       pause_ns = backoff_.next_ns(pause_max_ns_);
     }
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       if (stopping_) return;
     }
     pause(pause_ns);
@@ -188,10 +188,10 @@ void MqttSource::Connection::watch() {
 }
 
 void MqttSource::Connection::pause(std::int64_t duration_ns) {
-  std::unique_lock lock(mutex_);
-  changed_.wait_until(lock,
-                      std::chrono::steady_clock::now() + std::chrono::nanoseconds(duration_ns),
-                      [this] { return stopping_; });
+  const MutexLock lock(mutex_);
+  const CondVar::Deadline deadline = CondVar::deadline_in(duration_ns);
+  while (!stopping_ && changed_.wait_until(mutex_, deadline)) {
+  }
 }
 
 // Before a connection. False: not tested, and no connection may be made.
@@ -236,7 +236,7 @@ bool MqttSource::Connection::connect_once() {
   }
   for (const ResolvedAddress& address : *addresses) {
     if (!connect_to(address, {plan_.settings.username, *password})) {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       if (stopping_) return false;
       continue;
     }
@@ -252,7 +252,7 @@ bool MqttSource::Connection::connect_to(const ResolvedAddress& broker, const Pah
   gate_->aim(broker, version_, certificate_time_ns());
   const ResolvedAddress& address = gate_->address();
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (stopping_) return false;
     answer_ = Answer::Pending;
     lost_ = false;
@@ -290,7 +290,7 @@ std::optional<std::int64_t> MqttSource::Connection::certificate_time_ns() {
 
 // Before what is asked: the answer may come before the call returns.
 void MqttSource::Connection::expect_answer() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   answer_ = Answer::Pending;
 }
 
@@ -301,8 +301,8 @@ MqttSource::Connection::Reply MqttSource::Connection::wait_for_answer(const char
   bool silent = false;
   bool over = false;
   {
-    std::unique_lock lock(mutex_);
-    silent = !wait_while_heard(lock, patience_ns);
+    const MutexLock lock(mutex_);
+    silent = !wait_while_heard(patience_ns);
     if (!silent && answer_ == Answer::Yes) return Reply::Yes;
     if (stopping_) return Reply::Gone;
     problem = silent ? std::string("no answer") : answer_text_;
@@ -318,18 +318,34 @@ MqttSource::Connection::Reply MqttSource::Connection::wait_for_answer(const char
 
 // False: nothing has come for as long as a question may take. An answer may be late behind many
 // messages; and while one of them is overdue, it is for the watchdog to end.
-bool MqttSource::Connection::wait_while_heard(std::unique_lock<std::mutex>& lock,
-                                              std::int64_t patience_ns) {
-  const auto patience = std::chrono::nanoseconds(patience_ns);
+bool MqttSource::Connection::wait_while_heard(std::int64_t patience_ns) {
   std::uint64_t heard = gate_->status().taken;
-  while (!changed_.wait_for(lock, patience,
-                            [this] { return stopping_ || lost_ || answer_ != Answer::Pending; })) {
-    lock.unlock();
+  while (!wait_for_news(patience_ns)) {
+    mutex_.unlock();
     const std::uint64_t now_heard = gate_->status().taken;
     const bool overdue = is_overdue();
-    lock.lock();
+    mutex_.lock();
     if (now_heard == heard || overdue) return answer_ != Answer::Pending;
     heard = now_heard;
+  }
+  return true;
+}
+
+// True once there is an answer, the connection is lost, or the daemon stops.
+bool MqttSource::Connection::wait_for_news(std::int64_t patience_ns) {
+  const CondVar::Deadline deadline = CondVar::deadline_in(patience_ns);
+  while (!stopping_ && !lost_ && answer_ == Answer::Pending) {
+    if (!changed_.wait_until(mutex_, deadline))
+      return stopping_ || lost_ || answer_ != Answer::Pending;
+  }
+  return true;
+}
+
+// True once the connection is lost, or the daemon stops.
+bool MqttSource::Connection::wait_for_loss(std::int64_t patience_ns) {
+  const CondVar::Deadline deadline = CondVar::deadline_in(patience_ns);
+  while (!stopping_ && !lost_) {
+    if (!changed_.wait_until(mutex_, deadline)) return stopping_ || lost_;
   }
   return true;
 }
@@ -338,7 +354,7 @@ bool MqttSource::Connection::subscribe_all() {
   bool fresh = false;
   bool forgotten = false;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     fresh = !session_present_ || !subscribed_;
     forgotten = !session_present_ && (subscribed_ || had_session_);
     had_session_ = false;
@@ -357,7 +373,7 @@ bool MqttSource::Connection::subscribe_all() {
     subscribed_ = true;
   }
   answer_patience_.all_answered();
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   status_.connected = true;
   status_.protocol = version_ == ProtocolVersion::V5 ? "5" : "3.1.1";
   status_.since_ns = clock_.wall_ns();
@@ -397,8 +413,8 @@ std::int64_t MqttSource::Connection::stay_connected() {
   std::string why;
   looks_without_gate_ = 0;
   {
-    std::unique_lock lock(mutex_);
-    while (!changed_.wait_for(lock, kWatchdogSpacing, [this] { return stopping_ || lost_; })) {
+    MutexLock lock(mutex_);
+    while (!wait_for_loss(kWatchdogSpacingNs)) {
       lock.unlock();
       const bool overdue = is_overdue();
       const bool unnoticed = is_unnoticed_loss();

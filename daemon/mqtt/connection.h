@@ -1,15 +1,14 @@
 // The state machine behind MqttSource: connects, subscribes, watches, reconnects.
 #pragma once
 
-#include <condition_variable>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "edgecase/mutex.h"
 #include "mqtt/ack_gate.h"
 #include "mqtt/answer_patience.h"
 #include "mqtt/backoff.h"
@@ -78,7 +77,9 @@ class MqttSource::Connection final : public PahoEvents {
   Reply reply_to(const Status& asked, const std::string& what);
   void expect_answer();
   Reply wait_for_answer(const char* what, std::int64_t patience_ns);
-  bool wait_while_heard(std::unique_lock<std::mutex>& lock, std::int64_t patience_ns);
+  bool wait_while_heard(std::int64_t patience_ns) EC_REQUIRES(mutex_);
+  bool wait_for_news(std::int64_t patience_ns) EC_REQUIRES(mutex_);
+  bool wait_for_loss(std::int64_t patience_ns) EC_REQUIRES(mutex_);
   std::int64_t stay_connected();
   bool is_overdue() const;
   bool is_unnoticed_loss();
@@ -114,16 +115,16 @@ class MqttSource::Connection final : public PahoEvents {
   bool had_session_;         // an earlier process has subscribed, and nothing was heard of it yet
   bool subscribed_ = false;  // in this process, in the session the broker has
 
-  mutable std::mutex mutex_;
-  std::condition_variable changed_;
-  bool stopping_ = false;
-  bool lost_ = false;  // since the last connect
-  bool cut_ = false;   // by us: acknowledgements were held for too long
-  bool session_present_ = false;
-  Answer answer_ = Answer::Pending;
-  std::string answer_text_;
-  int granted_qos_ = 0;
-  MqttStatus status_;
+  mutable Mutex mutex_;
+  CondVar changed_;
+  bool stopping_ EC_GUARDED_BY(mutex_) = false;
+  bool lost_ EC_GUARDED_BY(mutex_) = false;  // since the last connect
+  bool cut_ EC_GUARDED_BY(mutex_) = false;   // by us: acknowledgements were held for too long
+  bool session_present_ EC_GUARDED_BY(mutex_) = false;
+  Answer answer_ EC_GUARDED_BY(mutex_) = Answer::Pending;
+  std::string answer_text_ EC_GUARDED_BY(mutex_);
+  int granted_qos_ EC_GUARDED_BY(mutex_) = 0;
+  MqttStatus status_ EC_GUARDED_BY(mutex_);
 
   std::thread thread_;
 };

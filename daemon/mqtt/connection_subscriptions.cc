@@ -42,7 +42,7 @@ MqttSource::Connection::Reply MqttSource::Connection::subscribe_to(const Subscri
   std::optional<int> granted;
   std::string why;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (reply == Reply::Yes) granted = granted_qos_;
     if (reply == Reply::No) why = answer_text_;
   }
@@ -73,7 +73,7 @@ void MqttSource::Connection::note_subscription(const Subscription& each,
   const bool is_poor = !granted_qos || *granted_qos < each.qos;
   bool was_poor = false;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     auto& all = status_.poor_subscriptions;
     const auto known = std::find_if(all.begin(), all.end(), [&](const PoorSubscription& other) {
       return other.filter == each.filter;
@@ -119,7 +119,7 @@ bool MqttSource::Connection::ask_again() {
   if (clock_.boot_ns() < next_ask_ns_) return true;
   std::set<std::string> poor;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     for (const PoorSubscription& each : status_.poor_subscriptions) poor.insert(each.filter);
   }
   next_ask_ns_ = clock_.boot_ns() + ask_again_ns_;
@@ -133,7 +133,7 @@ bool MqttSource::Connection::ask_again() {
 void MqttSource::Connection::note_terms() {
   const BrokerTerms terms = gate_->terms();
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     status_.terms = terms;
   }
   if (logger_ == nullptr || !terms.is_session_shorter) return;

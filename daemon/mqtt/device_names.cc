@@ -56,7 +56,7 @@ Status DeviceNames::load() {
   range.lower = Bytes(1, kNameRecordKind);
   range.upper = Bytes(1, kNameRecordKind + 1);
   EC_ASSIGN_OR_RETURN(const std::unique_ptr<Iterator> each, engine_.scan(namespace_id_, range, {}));
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (; each->valid() && levels_of_.size() < kNamesMax; each->next()) {
     const std::string_view key = each->key(), value = each->value();
     // What cannot be read is as if nobody had the name yet.
@@ -74,7 +74,7 @@ DeviceNames::Named DeviceNames::name_of(std::string_view namespace_name, std::st
       number_of(pseudonyms_.of_text("mqtt device levels", namespace_name, levels));
   Named named;
   named.name = wanted;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = levels_of_.find(name);
   if (found != levels_of_.end()) {
     if (found->second != of_levels) named.name += hash_text(of_levels);
@@ -91,7 +91,7 @@ DeviceNames::Named DeviceNames::name_of(std::string_view namespace_name, std::st
 
 void DeviceNames::keep(const Named& named) {
   if (!named.is_new) return;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   levels_of_.emplace(named.name_number, named.levels_number);
 }
 

@@ -14,13 +14,13 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 
 #include "auth/pseudonyms.h"
 #include "edgecase/engine.h"
+#include "edgecase/mutex.h"
 #include "edgecase/random.h"
 #include "ingest/ingest_pipeline.h"
 
@@ -43,20 +43,20 @@ class DeviceNames {
   // The name of the device whose topic says `levels`, and would be called `wanted`. It has the name
   // once keep() was told: not before it is known that it may write under it.
   Named name_of(std::string_view namespace_name, std::string_view wanted, std::string_view levels);
-  void keep(const Named& named);
+  void keep(const Named& named) EC_EXCLUDES(mutex_);
 
   NamespaceId namespace_id() const { return namespace_id_; }
 
  private:
   DeviceNames(Engine& engine, NamespaceId id, auth::Pseudonyms pseudonyms)
       : engine_(engine), namespace_id_(id), pseudonyms_(std::move(pseudonyms)) {}
-  Status load();
+  Status load() EC_EXCLUDES(mutex_);
 
   Engine& engine_;
   const NamespaceId namespace_id_;
   const auth::Pseudonyms pseudonyms_;
-  std::mutex mutex_;
-  std::unordered_map<std::uint64_t, std::uint64_t> levels_of_;  // by name
+  Mutex mutex_;
+  std::unordered_map<std::uint64_t, std::uint64_t> levels_of_ EC_GUARDED_BY(mutex_);  // by name
 };
 
 }  // namespace edgecase::mqtt

@@ -57,7 +57,7 @@ MessageCommitter::~MessageCommitter() {
 
 void MessageCommitter::stop() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     stopping_ = true;
     changed_.notify_all();
   }
@@ -65,14 +65,14 @@ void MessageCommitter::stop() {
 }
 
 std::unique_ptr<MessageGroup> MessageCommitter::take() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (ready_) return std::move(ready_);
   if (spare_) return std::move(spare_);
   return std::make_unique<MessageGroup>();
 }
 
 void MessageCommitter::offer(std::unique_ptr<MessageGroup> group) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (group->empty()) {
     spare_ = std::move(group);
     return;
@@ -83,25 +83,25 @@ void MessageCommitter::offer(std::unique_ptr<MessageGroup> group) {
 }
 
 std::vector<std::unique_ptr<MessageGroup>> MessageCommitter::take_done() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return std::exchange(done_, {});
 }
 
 void MessageCommitter::reuse(std::unique_ptr<MessageGroup> group) {
   group->clear();
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (!spare_) spare_ = std::move(group);
 }
 
 SinkCounters MessageCommitter::counters() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return counters_;
 }
 
 void MessageCommitter::run() {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   while (true) {
-    changed_.wait(lock, [this] { return stopping_ || ready_ != nullptr; });
+    while (!stopping_ && ready_ == nullptr) changed_.wait(mutex_);
     if (!ready_) return;
     std::unique_ptr<MessageGroup> group = std::move(ready_);
     const bool was_full = std::exchange(full_, false);
@@ -129,7 +129,7 @@ bool MessageCommitter::commit(MessageGroup& group) {
   for (const GroupMessage& message : group.messages()) readings += message.readings;
   {
     const SinkCounters& came = group.counters();
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     counters_.messages += came.messages;
     counters_.redelivered += came.redelivered;
     counters_.repeats_dropped += came.repeats_dropped;
@@ -165,7 +165,7 @@ void MessageCommitter::note_owed(MessageGroup& group) {
                              why + ": acknowledgements wait");
   }
   wait(why, parts_.clock.boot_ns(), longest_ns);
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   counters_.waiting_since_ns = 0;
   counters_.waiting_for.clear();
 }
@@ -267,7 +267,7 @@ bool MessageCommitter::keep_rejected(MessageGroup& group) {
   const std::vector<ingest::RecordChange> records = group.rejected_records();
   const Status status = persist([&] { return parts_.rejected.keep(rejected, records); });
   if (!status.ok() && may_succeed_later(status)) return false;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   (status.ok() ? counters_.rejected : counters_.rejected_lost) += rejected.size();
   return true;
 }
@@ -292,7 +292,7 @@ Status MessageCommitter::persist(Attempt attempt) {
     pause_ns = std::min(pause_ns * 2, kLongestPauseNs);
     status = attempt();
   }
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   counters_.waiting_since_ns = 0;
   counters_.waiting_for.clear();
   return status;
@@ -310,10 +310,12 @@ bool MessageCommitter::wait_before_retry(const Status& status, std::int64_t sinc
 
 // False: the committer stops.
 bool MessageCommitter::wait(const std::string& why, std::int64_t since_ns, std::int64_t pause_ns) {
-  std::unique_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   counters_.waiting_since_ns = since_ns;
   counters_.waiting_for = why;
-  changed_.wait_for(lock, std::chrono::nanoseconds(pause_ns), [this] { return stopping_; });
+  const CondVar::Deadline deadline = CondVar::deadline_in(pause_ns);
+  while (!stopping_ && changed_.wait_until(mutex_, deadline)) {
+  }
   return !stopping_;
 }
 

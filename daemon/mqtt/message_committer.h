@@ -11,14 +11,13 @@
 // take() and offer() are for the one thread that brings messages; the rest is thread-safe.
 #pragma once
 
-#include <condition_variable>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <thread>
 #include <vector>
 
+#include "edgecase/mutex.h"
 #include "mqtt/message_group.h"
 #include "mqtt/rejected_messages.h"
 #include "observe/logger.h"
@@ -53,43 +52,45 @@ class MessageCommitter {
   MessageCommitter& operator=(const MessageCommitter&) = delete;
 
   // The group that fills, out of the committer's reach until it is offered again.
-  std::unique_ptr<MessageGroup> take();
-  void offer(std::unique_ptr<MessageGroup> group);
+  std::unique_ptr<MessageGroup> take() EC_EXCLUDES(mutex_);
+  void offer(std::unique_ptr<MessageGroup> group) EC_EXCLUDES(mutex_);
   // Groups that are stored, in the order they were. Hand them back to be used again.
-  std::vector<std::unique_ptr<MessageGroup>> take_done();
-  void reuse(std::unique_ptr<MessageGroup> group);
+  std::vector<std::unique_ptr<MessageGroup>> take_done() EC_EXCLUDES(mutex_);
+  void reuse(std::unique_ptr<MessageGroup> group) EC_EXCLUDES(mutex_);
 
   // Tries what is there once more and ends; what the drive refuses is not acknowledged. Idempotent.
-  void stop();
+  void stop() EC_EXCLUDES(mutex_);
 
-  SinkCounters counters() const;
+  SinkCounters counters() const EC_EXCLUDES(mutex_);
 
  private:
-  void run();
-  bool commit(MessageGroup& group);
+  void run() EC_EXCLUDES(mutex_);
+  bool commit(MessageGroup& group) EC_EXCLUDES(mutex_);
   bool store(MessageGroup& group);
   void sift(MessageGroup& group);
   static void reject(MessageGroup& group, GroupMessage& message, const Status& status);
-  bool keep_rejected(MessageGroup& group);
+  bool keep_rejected(MessageGroup& group) EC_EXCLUDES(mutex_);
   Status hand_over(const wire::ReadingBatch& batch, std::span<const ingest::Author> authors,
                    std::span<const ingest::RecordChange> records);
   template <typename Attempt>
   Status persist(Attempt attempt);
-  void note_owed(MessageGroup& group);
-  bool wait(const std::string& why, std::int64_t since_ns, std::int64_t pause_ns);
+  void note_owed(MessageGroup& group) EC_EXCLUDES(mutex_);
+  bool wait(const std::string& why, std::int64_t since_ns, std::int64_t pause_ns)
+      EC_EXCLUDES(mutex_);
   bool wait_before_retry(const Status& status, std::int64_t since_ns, std::int64_t pause_ns);
 
   const CommitterParts parts_;
   const std::function<void()> wake_;
 
-  mutable std::mutex mutex_;
-  std::condition_variable changed_;
-  bool stopping_ = false;
-  bool full_ = false;  // whoever brings messages waits for the group at hand to be taken
-  std::unique_ptr<MessageGroup> ready_;
-  std::vector<std::unique_ptr<MessageGroup>> done_;
-  std::unique_ptr<MessageGroup> spare_;
-  SinkCounters counters_;
+  mutable Mutex mutex_;
+  CondVar changed_;
+  bool stopping_ EC_GUARDED_BY(mutex_) = false;
+  bool full_ EC_GUARDED_BY(mutex_) =
+      false;  // whoever brings messages waits for the group at hand to be taken
+  std::unique_ptr<MessageGroup> ready_ EC_GUARDED_BY(mutex_);
+  std::vector<std::unique_ptr<MessageGroup>> done_ EC_GUARDED_BY(mutex_);
+  std::unique_ptr<MessageGroup> spare_ EC_GUARDED_BY(mutex_);
+  SinkCounters counters_ EC_GUARDED_BY(mutex_);
   std::thread thread_;
 };
 

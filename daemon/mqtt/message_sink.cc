@@ -35,29 +35,29 @@ MessageSink::~MessageSink() {
 
 void MessageSink::stop() {
   {
-    const std::lock_guard lock(take_mutex_);
+    const MutexLock lock(take_mutex_);
     stopped_ = true;
   }
   committer_.stop();
 }
 
 void MessageSink::new_session() {
-  const std::lock_guard lock(take_mutex_);
+  const MutexLock lock(take_mutex_);
   repeats_.new_session();
 }
 
 void MessageSink::set_filters(const std::vector<std::string>& filters) {
-  const std::lock_guard lock(take_mutex_);
+  const MutexLock lock(take_mutex_);
   copies_.set_filters(filters);
 }
 
 bool MessageSink::has_overlaps() {
-  const std::lock_guard lock(take_mutex_);
+  const MutexLock lock(take_mutex_);
   return copies_.has_overlaps();
 }
 
 void MessageSink::new_connection() {
-  const std::lock_guard lock(take_mutex_);
+  const MutexLock lock(take_mutex_);
   copies_.new_connection();
 }
 
@@ -78,7 +78,7 @@ void MessageSink::on_committer() {
 }
 
 void MessageSink::take(std::span<const IncomingMessage> messages) {
-  const std::lock_guard lock(take_mutex_);
+  const MutexLock lock(take_mutex_);
   if (stopped_) {
     const auto lost = std::ranges::count(messages, 0, &IncomingMessage::qos);
     lost_at_qos0_.fetch_add(static_cast<std::uint64_t>(lost), std::memory_order_relaxed);

@@ -10,12 +10,12 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
-#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "config/settings.h"
+#include "edgecase/mutex.h"
 #include "ingest/ingest_pipeline.h"
 #include "mqtt/message_committer.h"
 #include "mqtt/message_ledger.h"
@@ -46,14 +46,14 @@ class MessageSink final : public MessageLedger {
   ~MessageSink() override;
 
   // Refuses them once the sink was stopped.
-  void take(std::span<const IncomingMessage> messages) override;
-  void new_session() override;
+  void take(std::span<const IncomingMessage> messages) override EC_EXCLUDES(take_mutex_);
+  void new_session() override EC_EXCLUDES(take_mutex_);
   // Every filter that the session may have: where some overlap, copies are recognised.
-  void set_filters(const std::vector<std::string>& filters);
-  bool has_overlaps();
-  void new_connection();
+  void set_filters(const std::vector<std::string>& filters) EC_EXCLUDES(take_mutex_);
+  bool has_overlaps() EC_EXCLUDES(take_mutex_);
+  void new_connection() EC_EXCLUDES(take_mutex_);
   // Stores what waits if the drive takes it at once; from now on nothing is taken. Idempotent.
-  void stop();
+  void stop() EC_EXCLUDES(take_mutex_);
 
   std::uint64_t appended() const override { return appended_.load(std::memory_order_acquire); }
   std::uint64_t durable() const override { return durable_.load(std::memory_order_acquire); }
@@ -62,16 +62,16 @@ class MessageSink final : public MessageLedger {
   SinkCounters counters() const;
 
  private:
-  void add(const IncomingMessage& message, MessageGroup& group);
+  void add(const IncomingMessage& message, MessageGroup& group) EC_REQUIRES(take_mutex_);
   void on_committer();
 
   const SinkParts parts_;
   std::vector<std::string> actors_;  // by number of a rule; 0: none
-  RepeatFilter repeats_;             // under take_mutex_
-  CopyFilter copies_;                // the same
 
-  std::mutex take_mutex_;  // held while messages are added
-  bool stopped_ = false;   // under take_mutex_
+  Mutex take_mutex_;  // held while messages are added
+  RepeatFilter repeats_ EC_GUARDED_BY(take_mutex_);
+  CopyFilter copies_ EC_GUARDED_BY(take_mutex_);
+  bool stopped_ EC_GUARDED_BY(take_mutex_) = false;
   std::atomic<std::uint64_t> appended_{0};
   std::atomic<std::uint64_t> durable_{0};
   std::atomic<bool> full_{false};

@@ -74,6 +74,7 @@ Status RejectedMessages::load(Engine& engine) {
   options.fill_cache = false;
   EC_ASSIGN_OR_RETURN(const std::unique_ptr<Iterator> each,
                       engine.scan(id.namespace_id, range, options));
+  const MutexLock lock(mutex_);
   for (; each->valid(); each->next()) {
     wire::ReadingKey key;
     if (wire::decode_reading_key(each->key(), key)) times_ns_.push_back(key.time_ns);
@@ -85,7 +86,7 @@ Status RejectedMessages::keep(std::span<const RejectedMessage> messages,
                               std::span<const ingest::RecordChange> records) {
   if (messages.size() > limit_) messages = messages.last(static_cast<std::size_t>(limit_));
   if (messages.empty() && records.empty()) return ok();
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   wire::ReadingBatch batch;
   const std::int64_t now_ns = pipeline_.arrival_clock_ns();
   std::int64_t last_ns = times_ns_.empty() ? now_ns - 1 : pipeline_.dated_ns(times_ns_.back());

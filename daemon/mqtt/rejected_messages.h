@@ -11,13 +11,13 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <string_view>
 
 #include "catalog/catalog.h"
 #include "edgecase/clock.h"
 #include "edgecase/engine.h"
+#include "edgecase/mutex.h"
 #include "ingest/ingest_pipeline.h"
 
 namespace edgecase::mqtt {
@@ -42,19 +42,19 @@ class RejectedMessages {
   // Durable on return, with one sync: all, or the last of them where they are more than the limit,
   // and `records`. Errors: the pipeline's; then none is kept, and no record written.
   Status keep(std::span<const RejectedMessage> messages,
-              std::span<const ingest::RecordChange> records = {});
+              std::span<const ingest::RecordChange> records = {}) EC_EXCLUDES(mutex_);
 
  private:
   RejectedMessages(catalog::Catalog& catalog, ingest::IngestPipeline& pipeline, std::uint64_t limit)
       : catalog_(catalog), pipeline_(pipeline), limit_(limit) {}
-  Status load(Engine& engine);
-  Status make_room(std::size_t count);
+  Status load(Engine& engine) EC_EXCLUDES(mutex_);
+  Status make_room(std::size_t count) EC_REQUIRES(mutex_);
 
   catalog::Catalog& catalog_;
   ingest::IngestPipeline& pipeline_;
   const std::uint64_t limit_;
-  std::mutex mutex_;
-  std::deque<std::int64_t> times_ns_;  // of what is kept, in order of arrival
+  Mutex mutex_;
+  std::deque<std::int64_t> times_ns_ EC_GUARDED_BY(mutex_);  // of what is kept, in order of arrival
 };
 
 // The JSON text above.

@@ -220,7 +220,7 @@ void MqttListener::Poller::admit(net::Socket accepted) {
   const bool full = connections_.size() >= options_.connections && !close_oldest_stranger();
   if ((full && connections_.size() >= options_.connections + kTurnedAwayMax) ||
       (address_full && of_address >= addresses_.most() + kTurnedAwayMax)) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     ++status_.refused;
     return;
   }
@@ -235,7 +235,7 @@ void MqttListener::Poller::admit(net::Socket accepted) {
                                    addresses_);
   while (!connection->channel_share.grow(parts_.channels.channel_bytes)) {
     if (close_oldest_stranger()) continue;
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     ++status_.refused;
     return;
   }
@@ -243,7 +243,7 @@ void MqttListener::Poller::admit(net::Socket accepted) {
   connection->events = EPOLLIN;
   if (!poll_control(poll_, EPOLL_CTL_ADD, descriptor, EPOLLIN, id)) return;
   connections_.emplace(id, std::move(connection));
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   status_.connections = connections_.size();
 }
 
@@ -265,7 +265,7 @@ bool MqttListener::Poller::close_oldest_stranger(const std::string& network) {
 void MqttListener::Poller::close(std::uint64_t id) {
   if (Connection* const connection = find(id)) connection->conversation.leave(now_ns_);
   connections_.erase(id);
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   status_.connections = connections_.size();
   status_.sessions = sessions_.size();
 }
@@ -323,14 +323,14 @@ void MqttListener::Poller::receive(Connection& connection) {
 void MqttListener::Poller::after_receive(Connection& connection) {
   Conversation& conversation = connection.conversation;
   if (conversation.is_connected() && !std::exchange(connection.is_counted, true)) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     ++status_.connects;
     status_.sessions = sessions_.size();
   }
   if (const std::uint64_t predecessor = conversation.take_predecessor()) {
     if (Connection* const other = find(predecessor)) {
       end(*other, ReasonCode::SessionTakenOver, "its client has connected again");
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       ++status_.taken_over;
       --status_.failed;
     }
@@ -428,7 +428,7 @@ void MqttListener::Poller::watch(Connection& connection) {
 ListenerStatus MqttListener::Poller::status() const {
   ListenerStatus status;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     status = status_;
   }
   status.counters = committer_->counters();

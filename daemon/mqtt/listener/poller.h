@@ -4,13 +4,13 @@
 
 #include <atomic>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
 #include <unordered_map>
 #include <vector>
 
+#include "edgecase/mutex.h"
 #include "mqtt/listener/conversation.h"
 #include "mqtt/listener/mqtt_listener.h"
 #include "mqtt/listener/session_records.h"
@@ -31,9 +31,9 @@ class MqttListener::Poller {
 
   Status start();
   void stop();
-  void set_rules(std::vector<TopicRule> rules);
+  void set_rules(std::vector<TopicRule> rules) EC_EXCLUDES(fresh_mutex_);
   std::uint16_t port() const { return port_; }
-  ListenerStatus status() const;
+  ListenerStatus status() const EC_EXCLUDES(mutex_);
 
  private:
   struct Connection {
@@ -96,7 +96,7 @@ class MqttListener::Poller {
   void close(std::uint64_t id);
   Connection* find(std::uint64_t id);
   void wake();
-  void take_rules();
+  void take_rules() EC_EXCLUDES(fresh_mutex_);
 
   const ListenerOptions options_;
   const ListenerParts parts_;
@@ -111,8 +111,8 @@ class MqttListener::Poller {
   net::Socket poll_;
   net::Socket wake_;
   std::unordered_map<std::uint64_t, std::unique_ptr<Connection>> connections_;
-  std::mutex fresh_mutex_;
-  std::optional<std::vector<TopicRule>> fresh_rules_;  // with fresh_mutex_ held; for the thread
+  Mutex fresh_mutex_;
+  std::optional<std::vector<TopicRule>> fresh_rules_ EC_GUARDED_BY(fresh_mutex_);  // for the thread
   std::vector<std::uint64_t> touched_;
   std::vector<std::uint64_t> paused_;
   std::vector<std::uint64_t> owing_;  // connections that are not read for that
@@ -124,8 +124,8 @@ class MqttListener::Poller {
   std::int64_t accept_again_ns_ = 0;  // 0: accepting
 
   std::atomic<bool> stopping_{false};
-  mutable std::mutex mutex_;
-  ListenerStatus status_;
+  mutable Mutex mutex_;
+  ListenerStatus status_ EC_GUARDED_BY(mutex_);
   std::unique_ptr<MessageCommitter> committer_;
   std::thread thread_;
 };

@@ -34,7 +34,7 @@ void MqttListener::Poller::sweep() {
     close(id);
   }
   send_touched();
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   status_.sessions = sessions_.size();
 }
 

@@ -10,7 +10,10 @@ Status MqttListener::Poller::load_sessions() {
   const std::size_t sessions_max = SessionTable::kKeptMax + options_.connections;
   EC_ASSIGN_OR_RETURN(const SessionRecords::Loaded loaded,
                       records_->load(sessions_, sessions_max, parts_.clock.boot_ns()));
-  status_.sessions = sessions_.size();
+  {
+    const MutexLock lock(mutex_);
+    status_.sessions = sessions_.size();
+  }
   if (parts_.logger == nullptr || loaded.unreadable + loaded.surplus == 0) return ok();
   parts_.logger->warning("mqtt",
                          "of the sessions of MQTT clients " + std::to_string(loaded.unreadable) +
@@ -32,19 +35,19 @@ void MqttListener::Poller::publish_wills() {
   std::unique_ptr<MessageGroup> group = committer_->take();
   const std::size_t wills = add_due_wills(conversation_parts_, *group);
   committer_->offer(std::move(group));
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   status_.wills += wills;
 }
 
 void MqttListener::Poller::set_rules(std::vector<TopicRule> rules) {
-  const std::lock_guard lock(fresh_mutex_);
+  const MutexLock lock(fresh_mutex_);
   fresh_rules_ = std::move(rules);
   wake();
 }
 
 // Nothing that was decoded by the old ones leads to them any more.
 void MqttListener::Poller::take_rules() {
-  const std::lock_guard lock(fresh_mutex_);
+  const MutexLock lock(fresh_mutex_);
   if (fresh_rules_) rules_ = *std::exchange(fresh_rules_, std::nullopt);
 }
 
@@ -52,7 +55,7 @@ void MqttListener::Poller::note_end(const Connection& connection) {
   const Conversation& conversation = connection.conversation;
   if (conversation.failure().empty() || stopping_) return;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     ++(conversation.is_connected() ? status_.failed : status_.refused);
   }
   if (parts_.logger == nullptr) return;
