@@ -9,7 +9,8 @@ void EngineImpl::CompactionDoor::schedule(std::int64_t delay_ns, std::function<v
 }
 
 void EngineImpl::CompactionDoor::publish() {
-  engine_.publish_version();
+  engine_.pacer_->look(engine_.flushes_->written_bytes());
+  engine_.views_->publish();
 }
 
 void EngineImpl::CompactionDoor::revoke() {
@@ -59,7 +60,7 @@ Result<bool> EngineImpl::CompactionDoor::clear_expired_log() {
 }
 
 Result<bool> EngineImpl::CompactionDoor::finish_erasure(SequenceNumber through) {
-  return engine_.finish_erasure(through);
+  return engine_.erasure_->finish(through);
 }
 
 }  // namespace edgecase::engine

@@ -75,7 +75,8 @@ Status EngineImpl::drop_namespace(NamespaceId id) {
   if (!dropped.ok()) dropped = flushes_->with_reserve(std::move(dropped), attempt);
   EC_TRY(dropped);
   if (keys_ != nullptr) keys_->drop_namespace(id);
-  publish_version();
+  pacer_->look(flushes_->written_bytes());
+  views_->publish();
   revocations_.note();
   compactor_->retry_at_once();
   return ok();

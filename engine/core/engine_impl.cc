@@ -121,8 +121,12 @@ Status EngineImpl::compact(const std::vector<NamespaceId>& ids, const KeyRange& 
     return compactor_->compact(ids, range.lower, range.upper);
   };
   Status done = attempt();
-  if (done.ok() || pending_erasures() == 0) return done;
+  if (done.ok() || erasure_->pending_ranges() == 0) return done;
   return flushes_->with_reserve(std::move(done), attempt);
+}
+
+Result<ErasureReport> EngineImpl::erase() {
+  return erasure_->erase();
 }
 
 Status EngineImpl::set_retention(std::vector<RetentionRule> rules) {
@@ -169,12 +173,6 @@ void EngineImpl::set_aside(std::uint64_t before, std::uint64_t now) {
   tables_->resize(budget_->cache_bytes());
 }
 
-// Shows readers the tables as they are now.
-void EngineImpl::publish_version() {
-  pacer_->look(flushes_->written_bytes());
-  views_->publish();
-}
-
 Stats EngineImpl::stats() const {
   Stats stats;
   stats.compaction = compactor_->stats();
@@ -205,11 +203,7 @@ Stats EngineImpl::stats() const {
     stats.compaction.runs += tree.size();
     stats.compaction.runs_max = std::max<std::uint64_t>(stats.compaction.runs_max, tree.size());
   }
-  stats.erasure = compactor_->erasure_stats();
-  stats.erasure.pending_ranges = pending_erasures();
-  stats.erasure.overwritten_bytes = overwritten_bytes();
-  if (keys_ != nullptr)
-    stats.encryption = {true, keys_->size(), destroyed_keys_.load(), keys_->shares_keys()};
+  erasure_->add_to(stats);
   const ReadCounters& read = tables_->counters();
   stats.metadata.bytes_written = wal_->bytes_written() + versions_->manifest_bytes_written() +
                                  flushes_->metadata_bytes() + stats.compaction.metadata_bytes;

@@ -6,7 +6,6 @@
 // the owners have locks of their own. The destructor lets no background task begin any more.
 #pragma once
 
-#include <atomic>
 #include <memory>
 #include <optional>
 #include <string>
@@ -16,6 +15,7 @@
 #include "core/commit_leader.h"
 #include "core/drive_room.h"
 #include "core/drop.h"
+#include "core/erasure_round.h"
 #include "core/flush_lane.h"
 #include "core/identity.h"
 #include "core/pacer.h"
@@ -109,18 +109,6 @@ class EngineImpl final : public Engine {
   void remove_orphans_in(const std::string& directory, const Version& version);
   NamespaceId owner_of(const std::string& path) const;
 
-  void publish_version();
-
-  // erasure.cc
-  std::uint64_t pending_erasures() const;
-  std::uint64_t overwritten_bytes() const;
-  Status destroy_keys(SequenceNumber through);
-  Status leave_pending(const Status& failure, SequenceNumber through);
-  Status flush_log(SequenceNumber through);
-  bool memtables_hold_erased(SequenceNumber through) const;
-  Result<bool> finish_erasure(SequenceNumber through);
-  Status wait_for_erasure(SequenceNumber through, std::uint64_t failures_before);
-
   const Options options_;
   const Environment environment_;
   FileSystem& file_system_;
@@ -156,11 +144,8 @@ class EngineImpl final : public Engine {
   std::unique_ptr<FlushLane> flushes_;
   std::unique_ptr<CommitLeader> leader_;
   std::unique_ptr<Retention> retention_;
+  std::unique_ptr<ErasureRound> erasure_;
   std::unique_ptr<ReadPath> reads_;
-
-  std::atomic<std::uint64_t> destroyed_keys_{0};
-  Mutex mutex_;
-  CondVar pause_;  // of who waits for an erasure; nobody notifies it
 };
 
 }  // namespace edgecase::engine

@@ -103,6 +103,7 @@ void EngineImpl::make_owners(const VersionState& state) {
                                            std::move(active));
   retention_ =
       std::make_unique<Retention>(*store_, *flushes_, *leader_, *compactor_, state.held_ns);
+  erasure_ = std::make_unique<ErasureRound>(*store_, *room_, *compactor_, *flushes_, *leader_);
   reads_ = std::make_unique<ReadPath>(*store_, *compactor_);
 }
 
