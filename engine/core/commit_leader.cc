@@ -16,17 +16,17 @@ constexpr std::size_t kRecordMaxBytes = 16u << 10;
 constexpr std::size_t kRecordBatchesMax = 32;
 
 // Of a batch that borrows: it is larger than those that share a record.
-std::vector<ByteView> parts_of(const WriteBatch& batch) {
+std::vector<ByteView> pieces_of(const WriteBatch& batch) {
   static_assert(WriteBatch::kBorrowedMinBytes > kRecordMaxBytes);
-  std::vector<ByteView> parts;
+  std::vector<ByteView> pieces;
   std::size_t begin = 0;
   for (const auto& [at, end] : batch.borrowed()) {
-    parts.push_back(batch.encoded().substr(begin, at - begin));
-    parts.push_back(end);
+    pieces.push_back(batch.encoded().substr(begin, at - begin));
+    pieces.push_back(end);
     begin = at;
   }
-  parts.push_back(batch.encoded().substr(begin));
-  return parts;
+  pieces.push_back(batch.encoded().substr(begin));
+  return pieces;
 }
 
 }  // namespace
@@ -154,7 +154,7 @@ void CommitLeader::commit_group() {
       group[at++]->status = prepared;
       continue;
     }
-    at += commit_run(std::span(group).subspan(at));
+    at += commit_part(std::span(group).subspan(at));
   }
   if (accompanied) {
     group.erase(group.begin());
@@ -181,7 +181,7 @@ bool CommitLeader::ask_companion() {
   return false;
 }
 
-std::size_t CommitLeader::commit_run(Run rest) {
+std::size_t CommitLeader::commit_part(Part rest) {
   // prepare_for() made room for the first; the rest joins as long as the segment takes it.
   const auto joins = [&](const WriteBatch& batch, std::uint64_t bytes) EC_REQUIRES(leading) {
     return store_.wal.fits(bytes) && !memtable_.is_large(batch.size_bytes()) &&
@@ -195,11 +195,11 @@ std::size_t CommitLeader::commit_run(Run rest) {
     if (count > 0 && !joins(*rest[count]->batch, bytes)) break;
     wants_sync = wants_sync || rest[count]->durability == Durability::Sync;
   }
-  const Run run = rest.first(count);
-  const auto draft = count == 1 ? memtable_.draft_of(*run[0]->batch) : std::nullopt;
-  const Status logged = append_run(run, wants_sync);
+  const Part part = rest.first(count);
+  const auto draft = count == 1 ? memtable_.draft_of(*part[0]->batch) : std::nullopt;
+  const Status logged = append_part(part, wants_sync);
   if (draft && !logged.ok()) memtable_.discard(*draft);
-  for (CommitQueue::Writer* const writer : run) {
+  for (CommitQueue::Writer* const writer : part) {
     writer->status = logged;
     if (!logged.ok() || writer->batch->count() == 0) continue;
     if (draft) {
@@ -219,52 +219,52 @@ std::uint64_t CommitLeader::log_bytes_of(const WriteBatch& batch) const {
   return log_file_bytes_for(batch.encoded_bytes(), store_.keys != nullptr);
 }
 
-Status CommitLeader::append_run(Run run, bool wants_sync) {
-  Status logged = log_run(run, wants_sync);
+Status CommitLeader::append_part(Part part, bool wants_sync) {
+  Status logged = log_part(part, wants_sync);
   if (logged.ok()) return logged;
-  // The segment is given up; the run goes to a new one, whole.
+  // The segment is given up; the part goes to a new one, whole.
   std::uint64_t bytes = 0;
-  for (const CommitQueue::Writer* writer : run) bytes += log_bytes_of(*writer->batch);
+  for (const CommitQueue::Writer* writer : part) bytes += log_bytes_of(*writer->batch);
   if (const Status replaced = log_.start_segment(bytes); !replaced.ok()) {
     log_.note_failure(logged);
     return logged;
   }
-  logged = log_run(run, true);
+  logged = log_part(part, true);
   if (!logged.ok()) log_.note_failure(logged);
   return logged;
 }
 
-Status CommitLeader::log_run(Run run, bool wants_sync) {
+Status CommitLeader::log_part(Part part, bool wants_sync) {
   Wal& wal = store_.wal;
   SequenceNumber first = memtable_.last_sequence() + 1, next = first;
-  if (const WriteBatch& batch = *run[0]->batch;
-      run.size() == 1 && batch.count() > 0 && batch.borrowed().empty()) {
+  if (const WriteBatch& batch = *part[0]->batch;
+      part.size() == 1 && batch.count() > 0 && batch.borrowed().empty()) {
     const ByteView encoded = batch.encoded();
     EC_TRY(wal.append(first, first + batch.count() - 1, {&encoded, 1}));
     return wants_sync ? log_.sync(synced_ns_) : ok();
   }
   // Small batches share a record, which is one call of the system for all of them.
-  std::array<ByteView, kRecordBatchesMax> parts;
+  std::array<ByteView, kRecordBatchesMax> pieces;
   std::size_t count = 0, bytes = 0;
-  for (const CommitQueue::Writer* writer : run) {
+  for (const CommitQueue::Writer* writer : part) {
     const WriteBatch& batch = *writer->batch;
     if (batch.count() == 0) continue;
-    const bool is_full = count == parts.size() || bytes + batch.encoded_bytes() > kRecordMaxBytes;
+    const bool is_full = count == pieces.size() || bytes + batch.encoded_bytes() > kRecordMaxBytes;
     if (count > 0 && is_full) {
-      EC_TRY(wal.append(first, next - 1, std::span(parts).first(count)));
+      EC_TRY(wal.append(first, next - 1, std::span(pieces).first(count)));
       first = next;
       count = bytes = 0;
     }
     next += batch.count();
     if (!batch.borrowed().empty()) {
-      EC_TRY(wal.append(first, next - 1, parts_of(batch)));
+      EC_TRY(wal.append(first, next - 1, pieces_of(batch)));
       first = next;
       continue;
     }
-    parts[count++] = batch.encoded();
+    pieces[count++] = batch.encoded();
     bytes += batch.encoded_bytes();
   }
-  if (count > 0) EC_TRY(wal.append(first, next - 1, std::span(parts).first(count)));
+  if (count > 0) EC_TRY(wal.append(first, next - 1, std::span(pieces).first(count)));
   return wants_sync ? log_.sync(synced_ns_) : ok();
 }
 

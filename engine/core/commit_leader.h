@@ -3,7 +3,7 @@
 // anyone asked for it, adds the entries to the memtable, shows them and wakes the others. Whoever
 // comes meanwhile forms the next group.
 //
-// A group is committed in runs, each within one segment of the log: only when a run is in the log
+// A group is committed in parts, each within one segment of the log: only when a part is in the log
 // whole, and synced if wanted, does anything of it reach the memtable, so that a batch that failed
 // is never seen.
 //
@@ -82,11 +82,11 @@ class CommitLeader {
   bool ask_companion() EC_REQUIRES(leading);
   Status prepare_for(const WriteBatch& batch, bool may_use_reserve) EC_REQUIRES(leading);
   Status make_room_for(const WriteBatch& batch) EC_REQUIRES(leading);
-  using Run = std::span<CommitQueue::Writer* const>;
+  using Part = std::span<CommitQueue::Writer* const>;
   // Commits as many of them as one segment takes, the first at least. Answers how many.
-  std::size_t commit_run(Run rest) EC_REQUIRES(leading);
-  Status append_run(Run run, bool wants_sync) EC_REQUIRES(leading);
-  Status log_run(Run run, bool wants_sync) EC_REQUIRES(leading);
+  std::size_t commit_part(Part rest) EC_REQUIRES(leading);
+  Status append_part(Part part, bool wants_sync) EC_REQUIRES(leading);
+  Status log_part(Part part, bool wants_sync) EC_REQUIRES(leading);
   std::uint64_t log_bytes_of(const WriteBatch& batch) const;
 
   const Store store_;

@@ -44,6 +44,7 @@ EngineImpl::~EngineImpl() {
   // A store that did not open is left as it was.
   if (leader_ == nullptr || !leader_->is_replayed()) return;
   // Nothing acknowledged depends on it, but what was written without Sync outlives a power cut too.
+  const RoleScope leads(leading);  // nobody writes any more
   if (wal_->sync().ok()) wal_->rest();
   static_cast<void>(retention_->note_last_mark().ok());
 }

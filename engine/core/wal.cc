@@ -19,48 +19,29 @@ constexpr std::uint64_t kNumberGap = std::uint64_t{1} << 32;
 }  // namespace
 
 Wal::Wal(FileSystem& file_system, Random& random, Settings settings)
-    : file_system_(file_system), random_(random), settings_(std::move(settings)) {}
-
-std::string Wal::slot_path(std::uint64_t index) const {
-  return wal_slot_path(settings_.metadata_directory, index);
-}
-
-void Wal::count_slot(const WalSlot& slot) {
-  if (slot.index >= used_indexes_.size()) used_indexes_.resize(slot.index + 1);
-  used_indexes_[slot.index] = true;
-  total_bytes_ += slot.capacity_bytes;
-}
+    : file_system_(file_system),
+      random_(random),
+      settings_(std::move(settings)),
+      slots_(file_system, settings_.metadata_directory, settings_.segment_bytes,
+             settings_.limit_bytes) {}
 
 Status Wal::adopt(std::vector<WalSegment> chain, std::vector<WalSlot> free,
                   std::uint64_t highest_number) {
+  const RoleScope leads(leading);  // nobody writes yet
   next_number_ = highest_number + kNumberGap;
   {
     MutexLock lock(recovered_mutex_);
     recovered_is_synced_ = chain.empty();
   }
+  std::vector<WalSlot> used;
   {
     MutexLock lock(mutex_);
     for (const WalSegment& segment : chain) {
-      count_slot(segment.slot);
+      used.push_back(segment.slot);
       closed_.push_back(segment);
     }
-    for (const WalSlot& slot : free) count_slot(slot);
   }
-  EC_TRY(name_again(free));
-  std::vector<WalSlot> outdated;
-  {
-    MutexLock lock(mutex_);
-    std::uint64_t kept_bytes = total_bytes_;
-    for (const WalSlot& slot : free) kept_bytes -= slot.capacity_bytes;
-    for (const WalSlot& slot : free) {
-      const bool useful = slot.capacity_bytes == settings_.segment_bytes &&
-                          kept_bytes + slot.capacity_bytes <= settings_.limit_bytes;
-      if (useful) kept_bytes += slot.capacity_bytes;
-      (useful ? free_ : outdated).push_back(slot);
-    }
-  }
-  for (const WalSlot& slot : outdated) static_cast<void>(delete_slot(slot).ok());
-  return ok();
+  return slots_.adopt(used, std::move(free));
 }
 
 bool Wal::fits(std::uint64_t payload_bytes) const {
@@ -154,7 +135,7 @@ std::uint64_t Wal::unsynced_bytes() const {
 Result<std::unique_ptr<LogWriter>> Wal::prepare_segment(const WalSlot& slot,
                                                         const WalSegment& before) {
   EC_ASSIGN_OR_RETURN(std::unique_ptr<LogFile> file,
-                      file_system_.open_log_file(slot_path(slot.index)));
+                      file_system_.open_log_file(slots_.path(slot.index)));
   LogIdentity identity;
   identity.store_id = settings_.store_id;
   identity.type = LogType::Wal;
@@ -182,26 +163,27 @@ Status Wal::start_segment(std::uint64_t payload_bytes, SequenceNumber acknowledg
       settings_.segment_bytes, log_file_bytes_for(payload_bytes, settings_.keys != nullptr));
   if (writer_ == nullptr) EC_TRY(sync_recovered());
   // What might have to be copied must find room in one slot. If this fails that is now.
-  if (!failed_ && unsynced_bytes() + capacity > large_slot_max_bytes())
+  if (!failed_ && unsynced_bytes() + capacity > slots_.large_max_bytes())
     static_cast<void>(sync().ok());
   if (failed_) {
     EC_TRY(replace_failed(acknowledged, flushed));
     if (fits(payload_bytes)) return ok();
   }
-  return begin_in_slot(capacity,
-                       [&](const WalSlot& slot) { return continue_chain(slot, acknowledged); });
+  return begin_in_slot(capacity, [&](const WalSlot& slot) EC_REQUIRES(leading) {
+    return continue_chain(slot, acknowledged);
+  });
 }
 
 Status Wal::begin_in_slot(std::uint64_t capacity_bytes,
                           const std::function<Status(const WalSlot&)>& begin) {
   EC_ASSIGN_OR_RETURN(const WalSlot slot,
-                      take_slot(std::max(settings_.segment_bytes, capacity_bytes)));
+                      slots_.take(std::max(settings_.segment_bytes, capacity_bytes)));
   const Status begun = begin(slot);
   if (begun.ok()) return ok();
   WalSlot written = slot;  // in part, perhaps
   written.oldest = std::min(slot.oldest, durable_sequence_ + 1);
   written.expires_ns = WalSlot::kNotKnown;
-  static_cast<void>(delete_slot(written).ok());
+  static_cast<void>(slots_.remove(written).ok());
   return begun;
 }
 
@@ -216,7 +198,7 @@ Status Wal::sync_recovered() {
       if (!segment.durable) unsynced.push_back(segment);
   }
   for (const WalSegment& segment : unsynced) {
-    EC_TRY(write_log_again(file_system_, slot_path(segment.slot.index), segment.bytes));
+    EC_TRY(write_log_again(file_system_, slots_.path(segment.slot.index), segment.bytes));
     note_durable(segment.number);
   }
   recovered_is_synced_ = true;
@@ -273,7 +255,7 @@ Status Wal::continue_chain(const WalSlot& slot, SequenceNumber acknowledged) {
 // To the current one, whose head is durable. Without it the loss of that one's file would not be
 // noticed while it is the last, and nothing else.
 void Wal::link(const WalSegment& before) {
-  const auto file = file_system_.open_log_file(slot_path(before.slot.index));
+  const auto file = file_system_.open_log_file(slots_.path(before.slot.index));
   if (!file.ok()) return;
   static_cast<void>(
       write_link(**file, settings_.store_id, before.number, writer_->identity().number).ok());
@@ -299,12 +281,13 @@ Status Wal::replace_failed(SequenceNumber acknowledged, SequenceNumber flushed) 
   std::uint64_t bytes = log_file_bytes_for(0, settings_.keys != nullptr);
   for (const WalSegment& segment : failed)
     if (acknowledged > after) bytes += segment.bytes - segment.durable_bytes;
-  const bool is_small = bytes <= std::max(settings_.segment_bytes, large_slot_max_bytes());
+  const bool is_small = bytes <= std::max(settings_.segment_bytes, slots_.large_max_bytes());
   Status replaced =
       busy("the write-ahead log failed, and no slot takes copies of what no table holds");
   if (is_small)
-    replaced = begin_in_slot(
-        bytes, [&](const WalSlot& slot) { return copy_failed(slot, failed, after, acknowledged); });
+    replaced = begin_in_slot(bytes, [&](const WalSlot& slot) EC_REQUIRES(leading) {
+      return copy_failed(slot, failed, after, acknowledged);
+    });
   MutexLock lock(mutex_);
   replaced_from_ = 0;
   return replaced;
@@ -320,7 +303,7 @@ Status Wal::copy_failed(const WalSlot& slot, const std::vector<WalSegment>& fail
   SequenceNumber copied = after;
   for (const WalSegment& segment : failed) {
     if (copied >= acknowledged) break;
-    EC_TRY(copy_records(*writer, slot_path(segment.slot.index), copied, acknowledged));
+    EC_TRY(copy_records(*writer, slots_.path(segment.slot.index), copied, acknowledged));
     expires_ns = std::min(expires_ns, segment.slot.expires_ns);
   }
   if (copied < acknowledged)
@@ -341,7 +324,7 @@ Status Wal::copy_failed(const WalSlot& slot, const std::vector<WalSegment>& fail
     become_current(slot, std::move(writer), after + 1, acknowledged);
   }
   for (std::size_t i = 1; i < failed.size(); ++i)
-    static_cast<void>(delete_slot(failed[i].slot).ok());
+    static_cast<void>(slots_.remove(failed[i].slot).ok());
   if (!is_empty) note_expiry(expires_ns);
   durable_sequence_ = acknowledged;
   failed_ = false;
@@ -392,26 +375,62 @@ void Wal::release_before(std::uint64_t oldest_needed) {
   }
   for (const WalSegment& segment : released) {
     if (segment.given_up || segment.slot.capacity_bytes != settings_.segment_bytes) {
-      static_cast<void>(delete_slot(segment.slot).ok());
+      static_cast<void>(slots_.remove(segment.slot).ok());
     } else {
-      give_back(segment.slot);
+      slots_.give_back(segment.slot);
     }
   }
 }
 
-void Wal::give_back(const WalSlot& slot) {
+bool Wal::current_holds(SequenceNumber through) const {
   MutexLock lock(mutex_);
-  free_.push_back(slot);
+  return current_.number != 0 ? current_.slot.oldest <= through
+                              : !closed_.empty() && closed_.back().slot.oldest <= through;
+}
+
+bool Wal::holds(SequenceNumber through) const {
+  const auto has_old = [&](const WalSlot& slot) { return slot.oldest <= through; };
+  {
+    MutexLock lock(mutex_);
+    if ((current_.number != 0 && has_old(current_.slot)) ||
+        std::any_of(closed_.begin(), closed_.end(),
+                    [&](const WalSegment& segment) { return has_old(segment.slot); }))
+      return true;
+  }
+  return slots_.any_free(has_old) || slots_.any_resists([](const WalSlot&) { return true; });
+}
+
+void Wal::note_expiry(std::int64_t expires_ns) {
+  if (expires_ns < current_expires_ns_.load()) current_expires_ns_.store(expires_ns);
+}
+
+void Wal::forget_expiries() {
+  slots_.forget_expiries();
+  MutexLock lock(mutex_);
+  for (WalSegment& segment : closed_) segment.slot.expires_ns = WalSlot::kNotKnown;
+  if (current_.number != 0) current_expires_ns_.store(WalSlot::kNotKnown);
+}
+
+bool Wal::needs_expired(std::int64_t now_ns) const {
+  MutexLock lock(mutex_);
+  return (current_.number != 0 && current_expires_ns_.load() < now_ns) ||
+         std::any_of(closed_.begin(), closed_.end(),
+                     [&](const WalSegment& segment) { return segment.slot.expires_ns < now_ns; });
+}
+
+bool Wal::holds_expired(std::int64_t now_ns) const {
+  const auto has_expired = [&](const WalSlot& slot) { return slot.expires_ns < now_ns; };
+  return needs_expired(now_ns) || slots_.any_free(has_expired) || slots_.any_resists(has_expired);
 }
 
 std::vector<Wal::File> Wal::files() const {
   MutexLock lock(mutex_);
   std::vector<File> files;
   for (const WalSegment& segment : closed_)
-    files.push_back({slot_path(segment.slot.index), segment.bytes, segment.last_sequence});
+    files.push_back({slots_.path(segment.slot.index), segment.bytes, segment.last_sequence});
   if (current_.number != 0)
-    files.push_back({slot_path(current_.slot.index), current_bytes_.load(std::memory_order_relaxed),
-                     UINT64_MAX});
+    files.push_back({slots_.path(current_.slot.index),
+                     current_bytes_.load(std::memory_order_relaxed), UINT64_MAX});
   return files;
 }
 

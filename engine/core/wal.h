@@ -1,7 +1,7 @@
-// The write-ahead log as a ring of slots: files of one size, written before they are used, so that
-// a commit neither grows a file nor allocates. A *segment* is one use of a slot; segments are
-// numbered from 1 and never share a number. A batch too large for a slot gets a larger one of its
-// own, which is deleted after use.
+// The write-ahead log as a ring of slots (wal_slots.h): files of one size, written before they are
+// used, so that a commit neither grows a file nor allocates. A *segment* is one use of a slot;
+// segments are numbered from 1 and never share a number. A batch too large for a slot gets a larger
+// one of its own, which is deleted after use.
 //
 // A segment that is full is not synced for that: its file stays open, and the next Sync makes it
 // durable, oldest first, and then the current one. What tables hold by then need never reach the
@@ -19,8 +19,10 @@
 // log as it was. A batch that failed may therefore appear after a crash that follows at once, like
 // any batch without an answer; never in a running store, never beside later ones.
 //
-// Threads: the commit leader calls fits(), append(), sync(), start_segment(); anyone
-// calls the rest.
+// Threads: the commit leader writes (what requires `leading`); anyone calls the rest. The mutex
+// guards the chain and is never held across I/O; the slots (wal_slots.h) have their own. It waits
+// for the metadata drive alone. More methods than a class of the house has, since each is one
+// question or change of the same chain.
 #pragma once
 
 #include <atomic>
@@ -34,24 +36,14 @@
 
 #include "base/entry.h"
 #include "base/store_id.h"
+#include "core/commit_queue.h"
+#include "core/wal_slots.h"
 #include "edgecase/file_system.h"
 #include "edgecase/mutex.h"
 #include "edgecase/random.h"
 #include "log/log_writer.h"
 
 namespace edgecase::engine {
-
-struct WalSlot {
-  std::uint64_t index = 0;
-  std::uint64_t capacity_bytes = 0;
-  // Its file holds nothing of older records, of no use that was made of it.
-  SequenceNumber oldest = 0;
-  static constexpr std::int64_t kNotKnown = std::numeric_limits<std::int64_t>::min();
-  // Nothing in its file expires before; not known of slots that were there at the start.
-  std::int64_t expires_ns = kNotKnown;
-  // Behind these it holds nothing but zeros.
-  std::uint64_t dirty_bytes = std::numeric_limits<std::uint64_t>::max();
-};
 
 // A segment that takes no more records.
 struct WalSegment {
@@ -82,21 +74,22 @@ class Wal {
   Status adopt(std::vector<WalSegment> chain, std::vector<WalSlot> free,
                std::uint64_t highest_number);
 
-  // Whether the current segment takes `payload_bytes` more. The leader's.
-  bool fits(std::uint64_t payload_bytes) const;
+  // Whether the current segment takes `payload_bytes` more.
+  bool fits(std::uint64_t payload_bytes) const EC_REQUIRES(leading);
   // Errors leave what is not durable to be given up.
-  Status append(SequenceNumber first, SequenceNumber last, std::span<const ByteView> parts);
-  Status sync();
+  Status append(SequenceNumber first, SequenceNumber last, std::span<const ByteView> parts)
+      EC_REQUIRES(leading);
+  Status sync() EC_REQUIRES(leading);
   // Nothing was written for a while: the head says how far the log goes. Where that fails the log
   // is replaced with the next write.
-  void rest();
+  void rest() EC_REQUIRES(leading);
 
   // Starts a segment that takes `payload_bytes`; closes the current one, or if that has failed
   // replaces it, with copies of the records up to `acknowledged` that are newer than `flushed`.
   // Errors: Busy at the limit, or until a flush succeeds; InvalidArgument when the limit is too
   // small for the batch, OutOfSpace, IoError. May be tried again.
   Status start_segment(std::uint64_t payload_bytes, SequenceNumber acknowledged,
-                       SequenceNumber flushed);
+                       SequenceNumber flushed) EC_REQUIRES(leading);
 
   // Makes durable what recovery found. Must have succeeded before the manifest names a segment as
   // the oldest one. Does I/O, once.
@@ -111,10 +104,12 @@ class Wal {
   bool holds(SequenceNumber through) const;
   bool current_holds(SequenceNumber through) const;
   // Overwrites slots that nobody needs and that may hold some. Does I/O.
-  Status overwrite_free(SequenceNumber through);
+  Status overwrite_free(SequenceNumber through) {
+    return slots_.overwrite([&](const WalSlot& slot) { return slot.oldest <= through; });
+  }
 
-  // The leader's, of a record that was appended.
-  void note_expiry(std::int64_t expires_ns);
+  // Of a record that was appended.
+  void note_expiry(std::int64_t expires_ns) EC_REQUIRES(leading);
   // From now on nothing is known of when anything expires.
   void forget_expiries();
   // Whether a file of the log may hold something that has expired by then; whether one may that is
@@ -122,11 +117,13 @@ class Wal {
   bool holds_expired(std::int64_t now_ns) const;
   bool needs_expired(std::int64_t now_ns) const;
   // As overwrite_free(), of what may have expired.
-  Status overwrite_expired(std::int64_t now_ns);
+  Status overwrite_expired(std::int64_t now_ns) {
+    return slots_.overwrite([&](const WalSlot& slot) { return slot.expires_ns < now_ns; });
+  }
 
   // Makes sure that a slot is ready for the next segment, within the limit. Does I/O.
-  Status prepare_slot();
-  bool needs_slot() const;
+  Status prepare_slot() { return slots_.prepare_one(); }
+  bool needs_slot() const { return slots_.needs_one(); }
 
   // What the log consists of now, old to new.
   struct File {
@@ -140,63 +137,49 @@ class Wal {
   std::uint64_t record_bytes() const;  // in segments that are still needed
   std::uint64_t bytes_written() const { return bytes_written_.load(); }
   std::uint64_t syncs() const { return syncs_.load(); }
-  std::uint64_t overwritten_bytes() const { return overwritten_bytes_.load(); }
+  std::uint64_t overwritten_bytes() const { return slots_.overwritten_bytes(); }
 
  private:
-  Result<WalSlot> take_slot(std::uint64_t capacity_bytes);
-  bool take_free_slot(std::uint64_t capacity_bytes, WalSlot& slot);
-  Result<WalSlot> create_slot(std::uint64_t capacity_bytes) EC_REQUIRES(create_mutex_);
-  bool reserve_space(std::uint64_t capacity_bytes) EC_REQUIRES(create_mutex_);
-  Status delete_slot(const WalSlot& slot);
-  Status delete_resisting() EC_REQUIRES(create_mutex_);
-  void note_failure();
-  void give_back(const WalSlot& slot);
-  Status name_again(std::vector<WalSlot>& free);
-  std::uint64_t take_index() EC_REQUIRES(mutex_);
-  void count_slot(const WalSlot& slot) EC_REQUIRES(mutex_);
-  WalSegment current_segment() const EC_REQUIRES(mutex_);  // the leader's
+  void note_failure() EC_REQUIRES(leading);
+  WalSegment current_segment() const EC_REQUIRES(mutex_, leading);
   // `begin` writes to a slot of so many bytes, which is deleted if that fails.
   Status begin_in_slot(std::uint64_t capacity_bytes,
-                       const std::function<Status(const WalSlot&)>& begin);
-  Status continue_chain(const WalSlot& slot, SequenceNumber acknowledged);
-  void link(const WalSegment& before);
-  Status replace_failed(SequenceNumber acknowledged, SequenceNumber flushed);
-  Result<std::vector<WalSegment>> take_failed();
+                       const std::function<Status(const WalSlot&)>& begin) EC_REQUIRES(leading);
+  Status continue_chain(const WalSlot& slot, SequenceNumber acknowledged) EC_REQUIRES(leading);
+  void link(const WalSegment& before) EC_REQUIRES(leading);
+  Status replace_failed(SequenceNumber acknowledged, SequenceNumber flushed) EC_REQUIRES(leading);
+  Result<std::vector<WalSegment>> take_failed() EC_REQUIRES(leading);
   Status copy_failed(const WalSlot& slot, const std::vector<WalSegment>& failed,
-                     SequenceNumber after, SequenceNumber acknowledged);
-  Result<std::unique_ptr<LogWriter>> prepare_segment(const WalSlot& slot, const WalSegment& before);
+                     SequenceNumber after, SequenceNumber acknowledged) EC_REQUIRES(leading);
+  Result<std::unique_ptr<LogWriter>> prepare_segment(const WalSlot& slot, const WalSegment& before)
+      EC_REQUIRES(leading);
   Status copy_records(LogWriter& to, const std::string& path, SequenceNumber& copied,
                       SequenceNumber through);
-  void close_current() EC_REQUIRES(mutex_);
+  void close_current() EC_REQUIRES(mutex_, leading);
   void become_current(const WalSlot& slot, std::unique_ptr<LogWriter> writer, SequenceNumber first,
-                      SequenceNumber last_sequence) EC_REQUIRES(mutex_);
-  bool all_is_durable() const;
-  std::uint64_t unsynced_bytes() const;
-  std::uint64_t large_slot_max_bytes() const {
-    return (settings_.limit_bytes - settings_.segment_bytes) / 2;
-  }
-  Status sync_closed();
+                      SequenceNumber last_sequence) EC_REQUIRES(mutex_, leading);
+  bool all_is_durable() const EC_REQUIRES(leading);
+  std::uint64_t unsynced_bytes() const EC_REQUIRES(leading);
+  Status sync_closed() EC_REQUIRES(leading);
   void note_durable(std::uint64_t number);
-  std::vector<WalSlot> take_slots_to_overwrite(const std::function<bool(const WalSlot&)>& holds);
-  Status overwrite_slots(std::vector<WalSlot> slots) EC_REQUIRES(create_mutex_);
-  std::string slot_path(std::uint64_t index) const;
 
   FileSystem& file_system_;
   Random& random_;
   const Settings settings_;
+  WalSlots slots_;
 
-  // The leader's.
-  std::unique_ptr<LogWriter> writer_;  // null before the first segment since open
-  bool failed_ = false;                // it takes no more
-  SequenceNumber durable_sequence_ = 0;
+  // Null before the first segment since open.
+  std::unique_ptr<LogWriter> writer_ EC_GUARDED_BY(leading);
+  bool failed_ EC_GUARDED_BY(leading) = false;  // it takes no more
+  SequenceNumber durable_sequence_ EC_GUARDED_BY(leading) = 0;
   // Until so much has been written the drive gets what is appended at once: somebody synced lately.
-  std::uint64_t write_out_until_ = 0;
-  SequenceNumber current_last_ = 0;  // of the current segment; current_ does not follow each record
-  std::uint64_t next_number_ = 1;
+  std::uint64_t write_out_until_ EC_GUARDED_BY(leading) = 0;
+  // Of the current segment; current_ does not follow each record.
+  SequenceNumber current_last_ EC_GUARDED_BY(leading) = 0;
+  std::uint64_t next_number_ EC_GUARDED_BY(leading) = 1;
 
   Mutex recovered_mutex_;  // taken before mutex_
   bool recovered_is_synced_ EC_GUARDED_BY(recovered_mutex_) = true;
-  Mutex create_mutex_;  // held while a slot is written; taken before mutex_
   mutable Mutex mutex_;
   std::deque<WalSegment> closed_ EC_GUARDED_BY(mutex_);   // old to new
   std::uint64_t named_oldest_ EC_GUARDED_BY(mutex_) = 0;  // by the manifest, perhaps
@@ -204,17 +187,12 @@ class Wal {
   std::uint64_t replaced_from_ EC_GUARDED_BY(mutex_) = 0;
   // Number 0: none. Its size and last sequence are current_bytes_ and current_last_.
   WalSegment current_ EC_GUARDED_BY(mutex_);
-  std::vector<WalSlot> free_ EC_GUARDED_BY(mutex_);
-  std::vector<WalSlot> resisting_ EC_GUARDED_BY(mutex_);  // could not be overwritten and deleted
-  std::vector<bool> used_indexes_ EC_GUARDED_BY(mutex_);
-  std::uint64_t total_bytes_ EC_GUARDED_BY(mutex_) = 0;  // capacity of all slots
 
   std::atomic<std::uint64_t> current_bytes_{0};  // of its records; stored by the leader alone
   std::atomic<std::uint64_t> bytes_written_{0};  // the same
   // Of the current segment's file; lowered by the leader.
   std::atomic<std::int64_t> current_expires_ns_{std::numeric_limits<std::int64_t>::max()};
   std::atomic<std::uint64_t> syncs_{0};
-  std::atomic<std::uint64_t> overwritten_bytes_{0};
 };
 
 }  // namespace edgecase::engine

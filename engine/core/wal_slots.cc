@@ -1,8 +1,8 @@
-// The slots of the write-ahead log: made ahead, taken, given back, deleted.
+#include "core/wal_slots.h"
+
 #include <algorithm>
 #include <utility>
 
-#include "core/wal.h"
 #include "file/file_names.h"
 #include "file/overwriting.h"
 
@@ -14,8 +14,66 @@ constexpr std::int64_t kNeverExpires = std::numeric_limits<std::int64_t>::max();
 
 }  // namespace
 
+WalSlots::WalSlots(FileSystem& file_system, std::string metadata_directory,
+                   std::uint64_t segment_bytes, std::uint64_t limit_bytes)
+    : file_system_(file_system),
+      metadata_directory_(std::move(metadata_directory)),
+      segment_bytes_(segment_bytes),
+      limit_bytes_(limit_bytes) {}
+
+std::string WalSlots::path(std::uint64_t index) const {
+  return wal_slot_path(metadata_directory_, index);
+}
+
+void WalSlots::count(const WalSlot& slot) {
+  if (slot.index >= used_indexes_.size()) used_indexes_.resize(slot.index + 1);
+  used_indexes_[slot.index] = true;
+  total_bytes_ += slot.capacity_bytes;
+}
+
+Status WalSlots::adopt(const std::vector<WalSlot>& used, std::vector<WalSlot> free) {
+  {
+    MutexLock lock(mutex_);
+    for (const WalSlot& slot : used) count(slot);
+    for (const WalSlot& slot : free) count(slot);
+  }
+  EC_TRY(name_again(free));
+  std::vector<WalSlot> outdated;
+  {
+    MutexLock lock(mutex_);
+    std::uint64_t kept_bytes = total_bytes_;
+    for (const WalSlot& slot : free) kept_bytes -= slot.capacity_bytes;
+    for (const WalSlot& slot : free) {
+      const bool useful =
+          slot.capacity_bytes == segment_bytes_ && kept_bytes + slot.capacity_bytes <= limit_bytes_;
+      if (useful) kept_bytes += slot.capacity_bytes;
+      (useful ? free_ : outdated).push_back(slot);
+    }
+  }
+  for (const WalSlot& slot : outdated) static_cast<void>(remove(slot).ok());
+  return ok();
+}
+
+// The name of a slot that an earlier process did not use may be in the page cache only, and if a
+// sync failed there, no later one makes it durable. A new name is a new change.
+Status WalSlots::name_again(std::vector<WalSlot>& free) {
+  for (WalSlot& slot : free) {
+    WalSlot named = slot;
+    {
+      MutexLock lock(mutex_);
+      named.index = take_index();
+    }
+    const Status renamed = file_system_.rename_file(path(slot.index), path(named.index));
+    MutexLock lock(mutex_);
+    used_indexes_[renamed.ok() ? slot.index : named.index] = false;
+    if (!renamed.ok()) return renamed;
+    slot = named;
+  }
+  return file_system_.sync_directory(wal_directory(metadata_directory_));
+}
+
 // What is used keeps old bytes behind its end: those that hold least of what is old first.
-bool Wal::take_free_slot(std::uint64_t capacity_bytes, WalSlot& slot) {
+bool WalSlots::take_free(std::uint64_t capacity_bytes, WalSlot& slot) {
   MutexLock lock(mutex_);
   auto best = free_.end();
   for (auto it = free_.begin(); it != free_.end(); ++it) {
@@ -28,150 +86,43 @@ bool Wal::take_free_slot(std::uint64_t capacity_bytes, WalSlot& slot) {
   return true;
 }
 
-bool Wal::current_holds(SequenceNumber through) const {
-  MutexLock lock(mutex_);
-  return current_.number != 0 ? current_.slot.oldest <= through
-                              : !closed_.empty() && closed_.back().slot.oldest <= through;
-}
-
-bool Wal::holds(SequenceNumber through) const {
-  const auto has_old = [&](const WalSlot& slot) { return slot.oldest <= through; };
-  MutexLock lock(mutex_);
-  return (current_.number != 0 && has_old(current_.slot)) || !resisting_.empty() ||
-         std::any_of(free_.begin(), free_.end(), has_old) ||
-         std::any_of(closed_.begin(), closed_.end(),
-                     [&](const WalSegment& segment) { return has_old(segment.slot); });
-}
-
-void Wal::note_expiry(std::int64_t expires_ns) {
-  if (expires_ns < current_expires_ns_.load()) current_expires_ns_.store(expires_ns);
-}
-
-void Wal::forget_expiries() {
-  MutexLock lock(mutex_);
-  for (WalSlot& slot : free_)
-    if (slot.dirty_bytes > 0) slot.expires_ns = WalSlot::kNotKnown;
-  for (WalSlot& slot : resisting_) slot.expires_ns = WalSlot::kNotKnown;
-  for (WalSegment& segment : closed_) segment.slot.expires_ns = WalSlot::kNotKnown;
-  if (current_.number != 0) current_expires_ns_.store(WalSlot::kNotKnown);
-}
-
-bool Wal::needs_expired(std::int64_t now_ns) const {
-  MutexLock lock(mutex_);
-  return (current_.number != 0 && current_expires_ns_.load() < now_ns) ||
-         std::any_of(closed_.begin(), closed_.end(),
-                     [&](const WalSegment& segment) { return segment.slot.expires_ns < now_ns; });
-}
-
-bool Wal::holds_expired(std::int64_t now_ns) const {
-  if (needs_expired(now_ns)) return true;
-  MutexLock lock(mutex_);
-  const auto has_expired = [&](const WalSlot& slot) { return slot.expires_ns < now_ns; };
-  return std::any_of(free_.begin(), free_.end(), has_expired) ||
-         std::any_of(resisting_.begin(), resisting_.end(), has_expired);
-}
-
-Status Wal::overwrite_expired(std::int64_t now_ns) {
-  MutexLock creating(create_mutex_);
-  const Status overwritten = overwrite_slots(
-      take_slots_to_overwrite([&](const WalSlot& slot) { return slot.expires_ns < now_ns; }));
-  const Status deleted = delete_resisting();
-  return overwritten.ok() ? deleted : overwritten;
-}
-
-Status Wal::delete_resisting() {
-  std::vector<WalSlot> resisting;
-  {
-    MutexLock lock(mutex_);
-    resisting.swap(resisting_);
-    for (const WalSlot& slot : resisting) total_bytes_ += slot.capacity_bytes;
-  }
-  Status first;
-  for (const WalSlot& slot : resisting) {
-    if (const Status deleted = delete_slot(slot); first.ok()) first = deleted;
-  }
-  return first;
-}
-
-std::vector<WalSlot> Wal::take_slots_to_overwrite(
-    const std::function<bool(const WalSlot&)>& holds) {
-  MutexLock lock(mutex_);
-  const auto old =
-      std::partition(free_.begin(), free_.end(), [&](const WalSlot& slot) { return !holds(slot); });
-  std::vector<WalSlot> taken(old, free_.end());
-  free_.erase(old, free_.end());
-  return taken;
-}
-
-// Whoever needs a slot meanwhile waits as for one that is being made.
-Status Wal::overwrite_slots(std::vector<WalSlot> slots) {
-  std::vector<Overwriting> dirty;
-  for (const WalSlot& slot : slots)
-    dirty.push_back({slot_path(slot.index), 0, std::min(slot.dirty_bytes, slot.capacity_bytes)});
-  file_system_.overwrite(dirty);
-  Status first;
-  for (std::size_t i = 0; i < slots.size(); ++i) {
-    WalSlot& slot = slots[i];
-    const Status& overwritten = dirty[i].status;
-    if (overwritten.ok()) {
-      overwritten_bytes_.fetch_add(dirty[i].bytes);
-      slot.oldest = kNoRecords;
-      slot.expires_ns = kNeverExpires;
-      slot.dirty_bytes = 0;
-    } else if (first.ok()) {
-      first = overwritten;
-    }
-    give_back(slot);
-  }
-  return first;
-}
-
-Status Wal::overwrite_free(SequenceNumber through) {
-  MutexLock creating(create_mutex_);
-  const Status overwritten = overwrite_slots(
-      take_slots_to_overwrite([&](const WalSlot& slot) { return slot.oldest <= through; }));
-  const Status deleted = delete_resisting();
-  return overwritten.ok() ? deleted : overwritten;
-}
-
-Result<WalSlot> Wal::take_slot(std::uint64_t capacity_bytes) {
+Result<WalSlot> WalSlots::take(std::uint64_t capacity_bytes) {
   WalSlot slot;
-  if (take_free_slot(capacity_bytes, slot)) return slot;
+  if (take_free(capacity_bytes, slot)) return slot;
   // Waits for one that is being made.
   MutexLock creating(create_mutex_);
-  if (take_free_slot(capacity_bytes, slot)) return slot;
-  // Two large slots and an ordinary one must have room, or nothing could ever follow a large one.
-  if (capacity_bytes > std::max(settings_.segment_bytes, large_slot_max_bytes()))
+  if (take_free(capacity_bytes, slot)) return slot;
+  if (capacity_bytes > std::max(segment_bytes_, large_max_bytes()))
     return invalid_argument("the batch needs " + std::to_string(capacity_bytes) +
                             " bytes of write-ahead log; wal_limit_bytes is " +
-                            std::to_string(settings_.limit_bytes));
+                            std::to_string(limit_bytes_));
   if (!reserve_space(capacity_bytes))
-    return busy("the write-ahead log is at its limit of " + std::to_string(settings_.limit_bytes) +
+    return busy("the write-ahead log is at its limit of " + std::to_string(limit_bytes_) +
                 " bytes until a flush succeeds");
-  return create_slot(capacity_bytes);
+  return create(capacity_bytes);
 }
 
-bool Wal::reserve_space(std::uint64_t capacity_bytes) {
+bool WalSlots::reserve_space(std::uint64_t capacity_bytes) {
   std::vector<WalSlot> in_the_way;
   {
     MutexLock lock(mutex_);
     std::uint64_t free_bytes = 0;
     for (const WalSlot& slot : free_) free_bytes += slot.capacity_bytes;
-    if (total_bytes_ - free_bytes + capacity_bytes > settings_.limit_bytes) return false;
-    while (total_bytes_ + capacity_bytes > settings_.limit_bytes) {
+    if (total_bytes_ - free_bytes + capacity_bytes > limit_bytes_) return false;
+    while (total_bytes_ + capacity_bytes > limit_bytes_) {
       total_bytes_ -= free_.back().capacity_bytes;
       in_the_way.push_back(free_.back());
       free_.pop_back();
     }
     total_bytes_ += capacity_bytes;
-    // delete_slot() takes these off.
+    // remove() takes these off.
     for (const WalSlot& slot : in_the_way) total_bytes_ += slot.capacity_bytes;
   }
-  for (const WalSlot& slot : in_the_way) static_cast<void>(delete_slot(slot).ok());
+  for (const WalSlot& slot : in_the_way) static_cast<void>(remove(slot).ok());
   return true;
 }
 
-std::uint64_t Wal::take_index() {
+std::uint64_t WalSlots::take_index() {
   const auto unused = std::find(used_indexes_.begin(), used_indexes_.end(), false);
   const auto index = static_cast<std::uint64_t>(unused - used_indexes_.begin());
   if (unused == used_indexes_.end()) used_indexes_.push_back(false);
@@ -179,48 +130,27 @@ std::uint64_t Wal::take_index() {
   return index;
 }
 
-// The name of a slot that an earlier process did not use may be in the page cache only, and if a
-// sync failed there, no later one makes it durable. A new name is a new change.
-Status Wal::name_again(std::vector<WalSlot>& free) {
-  for (WalSlot& slot : free) {
-    WalSlot named = slot;
-    {
-      MutexLock lock(mutex_);
-      named.index = take_index();
-    }
-    const Status renamed = file_system_.rename_file(slot_path(slot.index), slot_path(named.index));
-    MutexLock lock(mutex_);
-    used_indexes_[renamed.ok() ? slot.index : named.index] = false;
-    if (!renamed.ok()) return renamed;
-    slot = named;
-  }
-  return file_system_.sync_directory(wal_directory(settings_.metadata_directory));
-}
-
-Result<WalSlot> Wal::create_slot(std::uint64_t capacity_bytes) {
+Result<WalSlot> WalSlots::create(std::uint64_t capacity_bytes) {
   WalSlot slot{0, capacity_bytes, kNoRecords, kNeverExpires, 0};
   {
     MutexLock lock(mutex_);
     slot.index = take_index();
   }
-  const std::string path = slot_path(slot.index);
-  Status created = file_system_.remove_file(path);  // left by an earlier failure
+  const std::string name = path(slot.index);
+  Status created = file_system_.remove_file(name);  // left by an earlier failure
   if (created.code() == StatusCode::NotFound) created = ok();
-  if (created.ok()) created = file_system_.create_log_file(path, capacity_bytes).status();
-  if (created.ok())
-    created = file_system_.sync_directory(wal_directory(settings_.metadata_directory));
+  if (created.ok()) created = file_system_.create_log_file(name, capacity_bytes).status();
+  if (created.ok()) created = file_system_.sync_directory(wal_directory(metadata_directory_));
   if (created.ok()) return slot;
-  static_cast<void>(delete_slot(slot).ok());
+  static_cast<void>(remove(slot).ok());
   return created;
 }
 
-// What held records is overwritten first. If that fails it keeps its name until it can be done, or
-// is recognised at recovery by its number.
-Status Wal::delete_slot(const WalSlot& slot) {
-  const std::string path = slot_path(slot.index);
+Status WalSlots::remove(const WalSlot& slot) {
+  const std::string name = path(slot.index);
   Status deleted;
-  if (slot.oldest != kNoRecords) deleted = overwrite_file(file_system_, path).status();
-  if (deleted.ok()) deleted = file_system_.remove_file(path);
+  if (slot.oldest != kNoRecords) deleted = overwrite_file(file_system_, name).status();
+  if (deleted.ok()) deleted = file_system_.remove_file(name);
   const bool resists =
       slot.oldest != kNoRecords && !deleted.ok() && deleted.code() != StatusCode::NotFound;
   MutexLock lock(mutex_);
@@ -233,17 +163,78 @@ Status Wal::delete_slot(const WalSlot& slot) {
   return ok();
 }
 
-bool Wal::needs_slot() const {
+void WalSlots::give_back(const WalSlot& slot) {
   MutexLock lock(mutex_);
-  return free_.empty() && total_bytes_ + settings_.segment_bytes <= settings_.limit_bytes;
+  free_.push_back(slot);
 }
 
-Status Wal::prepare_slot() {
+bool WalSlots::needs_one() const {
+  MutexLock lock(mutex_);
+  return free_.empty() && total_bytes_ + segment_bytes_ <= limit_bytes_;
+}
+
+Status WalSlots::prepare_one() {
   MutexLock creating(create_mutex_);
-  if (!needs_slot() || !reserve_space(settings_.segment_bytes)) return ok();
-  EC_ASSIGN_OR_RETURN(const WalSlot slot, create_slot(settings_.segment_bytes));
+  if (!needs_one() || !reserve_space(segment_bytes_)) return ok();
+  EC_ASSIGN_OR_RETURN(const WalSlot slot, create(segment_bytes_));
   give_back(slot);
   return ok();
+}
+
+bool WalSlots::any_free(const Choice& is_such) const {
+  MutexLock lock(mutex_);
+  return std::any_of(free_.begin(), free_.end(), is_such);
+}
+
+bool WalSlots::any_resists(const Choice& is_such) const {
+  MutexLock lock(mutex_);
+  return std::any_of(resisting_.begin(), resisting_.end(), is_such);
+}
+
+void WalSlots::forget_expiries() {
+  MutexLock lock(mutex_);
+  for (WalSlot& slot : free_)
+    if (slot.dirty_bytes > 0) slot.expires_ns = WalSlot::kNotKnown;
+  for (WalSlot& slot : resisting_) slot.expires_ns = WalSlot::kNotKnown;
+}
+
+// Whoever needs a slot meanwhile waits as for one that is being made.
+Status WalSlots::overwrite(const Choice& is_such) {
+  MutexLock creating(create_mutex_);
+  std::vector<WalSlot> slots, resisting;
+  {
+    MutexLock lock(mutex_);
+    const auto such = std::partition(free_.begin(), free_.end(),
+                                     [&](const WalSlot& slot) { return !is_such(slot); });
+    slots.assign(such, free_.end());
+    free_.erase(such, free_.end());
+  }
+  std::vector<Overwriting> dirty;
+  for (const WalSlot& slot : slots)
+    dirty.push_back({path(slot.index), 0, std::min(slot.dirty_bytes, slot.capacity_bytes)});
+  file_system_.overwrite(dirty);
+  Status first;
+  const auto note = [&first](const Status& done) {
+    if (first.ok()) first = done;
+  };
+  for (std::size_t i = 0; i < slots.size(); ++i) {
+    WalSlot& slot = slots[i];
+    note(dirty[i].status);
+    if (dirty[i].status.ok()) {
+      overwritten_bytes_.fetch_add(dirty[i].bytes);
+      slot.oldest = kNoRecords;
+      slot.expires_ns = kNeverExpires;
+      slot.dirty_bytes = 0;
+    }
+    give_back(slot);
+  }
+  {
+    MutexLock lock(mutex_);
+    resisting.swap(resisting_);
+    for (const WalSlot& slot : resisting) total_bytes_ += slot.capacity_bytes;
+  }
+  for (const WalSlot& slot : resisting) note(remove(slot));
+  return first;
 }
 
 }  // namespace edgecase::engine

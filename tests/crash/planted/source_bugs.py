@@ -39,7 +39,7 @@ BUGS = {
         "wal.cc",
         "  EC_TRY(writer->write_head());\n  // A power cut",
         "  if (planted(PlantedSource::LinkedTooEarly)) {\n"
-        "    const auto file = file_system_.open_log_file(slot_path(before.slot.index));\n"
+        "    const auto file = file_system_.open_log_file(slots_.path(before.slot.index));\n"
         "    if (file.ok())\n"
         "      static_cast<void>(write_link(**file, settings_.store_id, before.number,\n"
         "                                   writer->identity().number).ok());\n"
