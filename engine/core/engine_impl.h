@@ -17,7 +17,6 @@
 #include "core/drop.h"
 #include "core/erasure_round.h"
 #include "core/flush_lane.h"
-#include "core/identity.h"
 #include "core/pacer.h"
 #include "core/read_path.h"
 #include "core/retention.h"

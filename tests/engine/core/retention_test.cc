@@ -1,4 +1,8 @@
 // Retention rules through a whole engine: what reads see, and what survives.
+#include <algorithm>
+#include <cerrno>
+#include <vector>
+
 #include "engine/core/expiring_store.h"
 #include "engine/core/secrets.h"
 
@@ -251,6 +255,31 @@ TEST_CASE("exact expiry leaves no byte on either drive, in no file and in no log
     store.expect_sound();
     CHECK(store.disk.find_bytes(needles) == "");
   }
+}
+
+TEST_CASE("retention: a store that does not open notes no time") {
+  ExpiringStore store;
+  store.set("", kHour);
+  store.fill("a", kStartNs, 10);
+  store.close();
+  const auto names = [&] {
+    const auto entries = store.disk.list_directory("/m/store");
+    REQUIRE(entries.ok());
+    std::vector<std::string> all;
+    for (const DirectoryEntry& entry : *entries) all.push_back(entry.name);
+    std::ranges::sort(all);
+    return all;
+  };
+  const std::vector<std::string> before = names();
+  store.clock.advance(kHour / 2);
+  // After the directory of the store: that of its log.
+  store.disk.fail_nth(test::Operation::ListDirectory, 2, EIO, test::FaultMode::Once, "/m");
+  CHECK(store.open().code() == StatusCode::IoError);
+  CHECK(store.disk.faults() == 1);
+  store.disk.clear_faults();
+  CHECK(names() == before);  // an edit would have begun another manifest
+  REQUIRE(store.open().ok());
+  CHECK(store.count() == 10);
 }
 
 }  // namespace edgecase::engine
