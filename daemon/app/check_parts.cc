@@ -1,4 +1,4 @@
-#include "app/listener_tls.h"
+#include "app/listeners.h"
 #include "app/serve.h"
 #include "config/key_file.h"
 #include "config/settings_table.h"

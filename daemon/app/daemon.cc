@@ -7,7 +7,7 @@
 #include "app/audit_setup.h"
 #include "app/eviction_setup.h"
 #include "app/expiry_watch.h"
-#include "app/listener_tls.h"
+#include "app/listeners.h"
 #include "app/lost_readings.h"
 #include "app/process_memory.h"
 #include "app/redating_setup.h"
@@ -34,7 +34,6 @@
 #include "query/query_service.h"
 #include "retention/retention_service.h"
 #include "tls/tls_server.h"
-#include "wire/authority.h"
 #include "wire/time_text.h"
 
 namespace edgecase::app {
@@ -113,49 +112,6 @@ config::Settings with_memory_shares(config::Settings settings) {
   settings.http.body_limit_bytes = std::min(settings.http.body_limit_bytes, shares.in_flight_bytes);
   settings.mqtt.in_flight_limit_bytes = shares.mqtt_in_flight_bytes;
   return settings;
-}
-
-// With the port that the system chose where the setting says 0.
-void log_listeners(const config::HttpSettings& settings, std::uint16_t tcp_port,
-                   observe::Logger& logger) {
-  std::string where = settings.socket;
-  if (!settings.listen.empty()) {
-    if (!where.empty()) where += " and ";
-    where += settings.listen.substr(0, settings.listen.rfind(':') + 1) + std::to_string(tcp_port);
-    if (!settings.tls_cert.empty()) where += " (TLS)";
-  }
-  logger.info("http", "listening on " + (where.empty() ? "nothing" : where));
-}
-
-// Nobody reaches the daemon from another machine who could not show a token.
-Status check_reach(const config::Configuration& configuration, const auth::TokenStore& tokens,
-                   observe::Logger& logger) {
-  const config::Settings& settings = configuration.settings;
-  struct Listener {
-    const char* key;
-    const std::string& listen;
-    bool has_tls;
-  };
-  for (const auto& [key, listen, has_tls] :
-       {Listener{"http.listen", settings.http.listen, !settings.http.tls_cert.empty()},
-        Listener{"mqtt.listen", settings.mqtt.listen, !settings.mqtt.tls_cert.empty()}}) {
-    if (listen.empty()) continue;
-    EC_ASSIGN_OR_RETURN(const config::ListenAddress address, config::parse_listen_address(listen));
-    if (wire::is_loopback(address.host)) continue;
-    if (!tokens.any() && !settings.http.allow_insecure) {
-      return configuration.error(
-          key, listen +
-                   " is reachable from other machines, and there is no token yet: listen on "
-                   "127.0.0.1 first and make one with edgecase token create, or set "
-                   "http.allow-insecure = true");
-    }
-    if (has_tls && tokens.any()) continue;
-    logger.warning("start",
-                   std::string(key) + ": " + listen + " is reachable from other machines" +
-                       (tokens.any() ? " without TLS: tokens and readings can be seen on the way"
-                                     : ", and anybody may read and write until there is a token"));
-  }
-  return ok();
 }
 
 }  // namespace

@@ -1,9 +1,12 @@
-// The certificates of the listeners.
+// The listeners of HTTP and MQTT at the start: their certificates, who may reach them, and what the
+// log says of them.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
+#include "auth/token_store.h"
 #include "config/configuration.h"
 #include "edgecase/result.h"
 #include "net/channel.h"
@@ -24,5 +27,14 @@ struct ListenerTls {
 };
 Result<ListenerTls> listener_tls(const std::string& section, const tls::TlsFiles& files,
                                  observe::Logger& logger);
+
+// Nobody reaches the daemon from another machine who could not show a token: the error names the
+// setting that would let them. Listeners that others reach without TLS or a token are logged.
+Status check_reach(const config::Configuration& configuration, const auth::TokenStore& tokens,
+                   observe::Logger& logger);
+
+// Logs where HTTP listens, with the port that the system chose where the setting says 0.
+void log_listeners(const config::HttpSettings& settings, std::uint16_t tcp_port,
+                   observe::Logger& logger);
 
 }  // namespace edgecase::app

@@ -1,10 +1,12 @@
-#include "app/listener_tls.h"
+#include "app/listeners.h"
 
 #include <cstdint>
 #include <memory>
 #include <utility>
 
+#include "config/validate.h"
 #include "edgecase/clock.h"
+#include "wire/authority.h"
 #include "wire/reading_format.h"
 
 namespace edgecase::app {
@@ -48,6 +50,47 @@ Result<ListenerTls> listener_tls(const std::string& section, const tls::TlsFiles
                       },
                       tls::kTlsChannelBytes},
                      server};
+}
+
+void log_listeners(const config::HttpSettings& settings, std::uint16_t tcp_port,
+                   observe::Logger& logger) {
+  std::string where = settings.socket;
+  if (!settings.listen.empty()) {
+    if (!where.empty()) where += " and ";
+    where += settings.listen.substr(0, settings.listen.rfind(':') + 1) + std::to_string(tcp_port);
+    if (!settings.tls_cert.empty()) where += " (TLS)";
+  }
+  logger.info("http", "listening on " + (where.empty() ? "nothing" : where));
+}
+
+Status check_reach(const config::Configuration& configuration, const auth::TokenStore& tokens,
+                   observe::Logger& logger) {
+  const config::Settings& settings = configuration.settings;
+  struct Listener {
+    const char* key;
+    const std::string& listen;
+    bool has_tls;
+  };
+  for (const auto& [key, listen, has_tls] :
+       {Listener{"http.listen", settings.http.listen, !settings.http.tls_cert.empty()},
+        Listener{"mqtt.listen", settings.mqtt.listen, !settings.mqtt.tls_cert.empty()}}) {
+    if (listen.empty()) continue;
+    EC_ASSIGN_OR_RETURN(const config::ListenAddress address, config::parse_listen_address(listen));
+    if (wire::is_loopback(address.host)) continue;
+    if (!tokens.any() && !settings.http.allow_insecure) {
+      return configuration.error(
+          key, listen +
+                   " is reachable from other machines, and there is no token yet: listen on "
+                   "127.0.0.1 first and make one with edgecase token create, or set "
+                   "http.allow-insecure = true");
+    }
+    if (has_tls && tokens.any()) continue;
+    logger.warning("start",
+                   std::string(key) + ": " + listen + " is reachable from other machines" +
+                       (tokens.any() ? " without TLS: tokens and readings can be seen on the way"
+                                     : ", and anybody may read and write until there is a token"));
+  }
+  return ok();
 }
 
 }  // namespace edgecase::app
