@@ -1,4 +1,4 @@
-#include "http/audit_recorder.h"
+#include "http/http_routes.h"
 
 #include <algorithm>
 #include <array>
@@ -12,7 +12,6 @@
 
 #include "audit/audit_log.h"
 #include "edgecase/mutex.h"
-#include "http/device_batch.h"
 #include "wire/names.h"
 #include "wire/routes.h"
 

@@ -6,7 +6,6 @@
 
 #include "http/http_routes.h"
 #include "http/refusal.h"
-#include "http/signed_answer.h"
 #include "query/whereabouts.h"
 #include "wire/json_values.h"
 #include "wire/names.h"

@@ -157,6 +157,32 @@ void answer_with(HttpContext& context, Call& call) {
   call.answer_json(200, wire::dump(*answer));
 }
 
+// Descriptions of devices: one object, an array of them, or NDJSON, each as GET /api/v1/device
+// answers it:
+//
+//   {"namespace"?,"device","owner"?,"purposes"?,"objections"?,"location"?,"labels"?,
+//    "consents"?:[{"since","by","purposes","objections"}]}
+//
+// What is given replaces what was said; empty takes it back; a label that is not given stays.
+// Consents, as reports and backups tell them, are taken of devices that nothing is said of yet.
+// Anything else in an object is refused. InvalidArgument names the description that is wrong, by
+// its number.
+Result<std::vector<catalog::DeviceChange>> decode_descriptions(
+    std::string_view body, const std::string& default_namespace);
+
+// For answers that are kept and shown to others. The log knows a new key before anything is signed
+// by it. Unsupported: nothing is signed here.
+Result<Bytes> signing_secret(HttpContext& context, const Call& call);
+// Adds `signature`; returns what was signed.
+Result<std::string> add_signature(HttpContext& context, const Bytes& secret, wire::Json& answer);
+
+// What the face puts into the audit log: reads, changes, and whatever was denied. Readings that are
+// stored are recorded where that happens, by the pipeline. Has the router call the recorder around
+// every route. Without a log, or with the mode off, nothing is done. In strict mode a change
+// begins, and an answer leaves, once its record is durable; where that can not be had, the answer
+// is 503.
+void record_requests(Router& router, HttpContext& context);
+
 // Handlers of route_table.cc. influx_routes.cc:
 void post_influx_write(HttpContext& context, Call& call);
 void post_influx_write_v2(HttpContext& context, Call& call);

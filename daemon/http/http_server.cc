@@ -13,8 +13,6 @@
 #include <utility>
 
 #include "config/validate.h"
-#include "http/audit_recorder.h"
-#include "http/credentials.h"
 #include "http/http_front.h"
 #include "http/http_routes.h"
 #include "http/refusal.h"

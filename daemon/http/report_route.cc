@@ -6,7 +6,6 @@
 #include "audit/audit_log.h"
 #include "http/http_routes.h"
 #include "http/refusal.h"
-#include "http/signed_answer.h"
 #include "report/compliance_report.h"
 #include "report/owner_report.h"
 #include "sign/signature.h"
@@ -164,6 +163,26 @@ Result<wire::Json> get_report_key(HttpContext& context, const Call& call) {
   return wire::Json{{"algorithm", sign::kAlgorithm},
                     {"public_key", std::move(key)},
                     {"fingerprint", std::move(fingerprint)}};
+}
+
+Result<Bytes> signing_secret(HttpContext& context, const Call& call) {
+  if (context.parts.signing_key == nullptr) return unsupported("nothing is signed here");
+  EC_ASSIGN_OR_RETURN(sign::SigningKey::Secret secret, context.parts.signing_key->secret());
+  if (secret.is_new && context.parts.audit != nullptr) {
+    EC_ASSIGN_OR_RETURN(const std::string key,
+                        sign::public_key_of(secret.bytes, context.parts.signing_key->random()));
+    audit::Record record = audit::record_of("report.key-made", call.principal());
+    record.detail = "fingerprint " + sign::fingerprint(key);
+    EC_TRY(context.parts.audit->note(std::move(record)));
+  }
+  return std::move(secret.bytes);
+}
+
+Result<std::string> add_signature(HttpContext& context, const Bytes& secret, wire::Json& answer) {
+  const nlohmann::json document = answer;
+  EC_ASSIGN_OR_RETURN(answer[sign::kSignatureMember],
+                      sign::signature_of(document, secret, context.parts.signing_key->random()));
+  return sign::signed_text(document);
 }
 
 }  // namespace edgecase::http

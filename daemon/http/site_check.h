@@ -1,4 +1,5 @@
-// Whose request it is: of this machine, or handed on; of our own page, or another site's.
+// Whose request it is: of this machine, or handed on; of our own page, or another site's; and which
+// token it shows.
 //
 // Browsers run other people's pages and can reach this machine's loopback address. Two attacks are
 // refused here; programs that are no browsers send none of the headers looked at.
@@ -56,5 +57,12 @@ Status check_site(const RequestHead& head, Effect effect, const Sites& sites);
 // `sites`, else by the proxy's own.
 auth::Principal asker(const RequestHead& head, const auth::Principal& connection,
                       const Sites& sites);
+
+// The token in `Bearer T`, `Token T` (clients of Influx v2), or `Basic`, where it is the password
+// and the user's name means nothing (clients of Influx v1, browsers). Empty for an empty header,
+// for a scheme with nothing behind it (Telegraf without a token), and for a password that is empty
+// or none of ours: some clients of Influx v1 always send `root:root`, which shows as little as
+// nothing does. NotAllowed: another scheme, or malformed.
+Result<std::string> presented_token(std::string_view authorization);
 
 }  // namespace edgecase::http

@@ -6,12 +6,9 @@
 #include <string>
 
 #include "edgecase/processor.h"
-#include "http/drive_status.h"
-#include "http/eviction_status.h"
 #include "http/http_routes.h"
 #include "http/refusal.h"
-#include "http/scrub_status.h"
-#include "http/undated_status.h"
+#include "http/status_figures.h"
 #include "wire/json_values.h"
 #include "wire/routes.h"
 #include "wire/version.h"

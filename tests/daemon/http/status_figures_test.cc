@@ -1,4 +1,4 @@
-#include "http/drive_status.h"
+#include "http/status_figures.h"
 
 #include <doctest/doctest.h>
 
