@@ -382,7 +382,9 @@ void Front::stay_with(Connection& connection, By by) {
   mutex_.unlock();
   bool is_complete = false;
   if (lingers) {
-    is_complete = receive_next(connection);
+    std::size_t used_bytes = 0;
+    is_complete = receive_next(connection, used_bytes);
+    ::explicit_bzero(linger_buffer_.data(), used_bytes);
   } else {
     await(connection, Stage::Reading);
   }
@@ -397,8 +399,9 @@ void Front::stay_with(Connection& connection, By by) {
   if (!is_read && by == By::Reader) wake_worker();
 }
 
-// False: the connection is the poller's again.
-bool Front::receive_next(Connection& connection) {
+// False: the connection is the poller's again. `used_bytes` of the buffer are to be wiped, once for
+// all that was received.
+bool Front::receive_next(Connection& connection, std::size_t& used_bytes) {
   net::Channel& channel = *connection.channel;
   RequestReader& reader = connection.reader;
   const std::int64_t until_ns = now_ns() + kLingerNs;
@@ -412,7 +415,7 @@ bool Front::receive_next(Connection& connection) {
       return false;
     }
     const RequestReader::Progress progress = reader.feed({linger_buffer_.data(), got.bytes});
-    ::explicit_bzero(linger_buffer_.data(), got.bytes);
+    used_bytes = std::max(used_bytes, got.bytes);
     switch (progress) {
       case RequestReader::Progress::NeedMore: break;
       case RequestReader::Progress::Complete: return true;

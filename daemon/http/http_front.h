@@ -259,7 +259,7 @@ class Front {
   bool finish(Connection& connection);
   void refuse_next(Connection& connection);
   void stay_with(Connection& connection, By by) EC_REQUIRES(mutex_);
-  bool receive_next(Connection& connection);
+  bool receive_next(Connection& connection, std::size_t& used_bytes);
 
   const FrontOptions options_;
   std::vector<FrontListener> listeners_;

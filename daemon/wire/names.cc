@@ -54,6 +54,12 @@ std::size_t ascii_prefix(std::string_view text) {
   return size;
 }
 
+// Most characters of most names.
+bool is_plain(char c) {
+  const auto byte = static_cast<unsigned char>(c);
+  return byte >= 0x20 && byte < 0x7f && byte != '/';
+}
+
 Status bad_name(std::string_view what, std::string_view why) {
   return invalid_argument(std::string(what) + " name " + std::string(why));
 }
@@ -76,9 +82,11 @@ std::size_t name_max_bytes(std::string_view what) {
 }
 
 void make_name(std::string& text, std::size_t bytes_max, std::size_t begin) {
-  // A character of C1 takes two bytes and becomes one.
+  // Most names are good as they are.
   std::size_t kept = begin;
-  for (std::size_t i = begin; i < text.size(); ++i) {
+  while (kept < text.size() && is_plain(text[kept])) ++kept;
+  // A character of C1 takes two bytes and becomes one.
+  for (std::size_t i = kept; i < text.size(); ++i) {
     const auto byte = static_cast<unsigned char>(text[i]);
     const bool is_c1 =
         byte == 0xc2 && i + 1 < text.size() && static_cast<unsigned char>(text[i + 1]) < 0xa0;
@@ -108,10 +116,6 @@ Status check_name(std::string_view what, std::string_view name) {
                               std::to_string(bytes_max) + " are allowed");
   }
   std::size_t position = 0;
-  const auto is_plain = [](char c) {
-    const auto byte = static_cast<unsigned char>(c);
-    return byte >= 0x20 && byte < 0x7f && byte != '/';
-  };
   while (position < name.size() && is_plain(name[position])) ++position;  // most are throughout
   while (position < name.size()) {
     const char32_t character = next_character(name, position);
