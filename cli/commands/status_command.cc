@@ -99,6 +99,23 @@ void print_object(const nlohmann::ordered_json& object, std::size_t indent) {
   }
 }
 
+// One line where something that was acknowledged is not there; nothing else.
+void print_losses(const nlohmann::ordered_json& document) {
+  const auto losses = document.value(nlohmann::ordered_json::json_pointer("/rates/not_stored"),
+                                     nlohmann::ordered_json::object());
+  std::uint64_t all = 0;
+  std::string causes;
+  for (const char* const cause : {"expired", "replaced", "erased", "evicted"}) {
+    const auto count = losses.value(cause, std::uint64_t{0});
+    if (count == 0) continue;
+    all += count;
+    causes += (causes.empty() ? "" : ", ") + std::string(cause) + " " + count_text(count);
+  }
+  if (all == 0) return;
+  write_out(stdout, "not kept since the start: " + count_text(all) + " acknowledged readings (" +
+                        causes + ")\n");
+}
+
 int run_status(const StatusArguments& arguments) {
   DaemonClient client(arguments.connection);
   const Result<std::string> body = client.get_small(wire::routes::kStatus);
@@ -110,6 +127,7 @@ int run_status(const StatusArguments& arguments) {
   const auto document = nlohmann::ordered_json::parse(*body, nullptr, false);
   if (!document.is_object()) return report_failure(io_error("the daemon's answer is no object"));
   print_object(document, 0);
+  print_losses(document);
   return finish_stdout();
 }
 

@@ -139,6 +139,8 @@ std::string loss_members(const ingest::Outcome& outcome);
 
 // Of all requests and messages, in the status: sums, and of devices that the principal may read.
 wire::Json losses_json(const HttpContext& context, const auth::Principal& principal);
+// The same for /metrics.
+std::string loss_metrics(const HttpContext& context, const auth::Principal& principal);
 
 // Where something of a request was not taken: {"error":…,"stored":n,"rejected":n,"errors":[…]} in
 // the shape of the path. 403 where it is scopes alone that refused; else 400.

@@ -275,6 +275,25 @@ void get_blob(HttpContext& context, Call& call) {
   answer_value(call, reading);
 }
 
+namespace {
+
+// What is told to this asker: devices beyond its scope are among the others.
+ingest::LossLedger::Told visible_losses(const HttpContext& context,
+                                        const auth::Principal& principal) {
+  ingest::LossLedger::Told told =
+      context.parts.ingest.losses().tell(context.parts.catalog.generation());
+  std::erase_if(told.devices, [&](const ingest::LossLedger::Device& device) {
+    const wire::Selector all_of_it{wire::escape_name(device.name), "*"};
+    if (auth::authorize(auth::Operation::Read, principal, device.namespace_name, all_of_it).ok())
+      return false;
+    for (std::size_t i = 0; i < ingest::kLosses; ++i) told.others[i] += device.counts[i];
+    return true;
+  });
+  return told;
+}
+
+}  // namespace
+
 void set_loss_headers(Call& call, const ingest::Outcome& outcome) {
   static constexpr std::array<const char*, ingest::kLosses> kHeaders = {
       "X-EdgeCase-Expired", "X-EdgeCase-Replaced", "X-EdgeCase-Erased", "X-EdgeCase-Evicted",
@@ -296,25 +315,50 @@ std::string loss_members(const ingest::Outcome& outcome) {
 }
 
 wire::Json losses_json(const HttpContext& context, const auth::Principal& principal) {
-  ingest::LossLedger& losses = context.parts.ingest.losses();
   using wire::Json;
-  Json json = Json::object();
-  for (std::size_t i = 0; i < ingest::kLosses; ++i)
-    json[std::string(ingest::kLossNames[i])] = losses.total(static_cast<ingest::Loss>(i));
-  json["devices"] = Json::array();
-  for (const ingest::LossLedger::Device& device :
-       losses.devices(context.parts.catalog.generation())) {
-    const wire::Selector all_of_it{wire::escape_name(device.name), "*"};
-    if (!auth::authorize(auth::Operation::Read, principal, device.namespace_name, all_of_it).ok())
-      continue;
-    Json each = {{"namespace", device.namespace_name}, {"device", device.name}};
+  const auto add_counts = [](const ingest::LossLedger::Counts& counts, Json& json) {
     for (std::size_t i = 0; i < ingest::kLosses; ++i) {
-      if (device.counts[i] > 0) each[std::string(ingest::kLossNames[i])] = device.counts[i];
+      if (counts[i] > 0) json[std::string(ingest::kLossNames[i])] = counts[i];
     }
+  };
+  Json json = Json::object();
+  for (std::size_t i = 0; i < ingest::kLosses; ++i) {
+    json[std::string(ingest::kLossNames[i])] =
+        context.parts.ingest.losses().total(static_cast<ingest::Loss>(i));
+  }
+  const ingest::LossLedger::Told told = visible_losses(context, principal);
+  json["devices"] = Json::array();
+  for (const ingest::LossLedger::Device& device : told.devices) {
+    Json each = {{"namespace", device.namespace_name}, {"device", device.name}};
+    add_counts(device.counts, each);
     each["last"] = wire::time_text(device.last_ns);
     json["devices"].push_back(std::move(each));
   }
+  json["other_devices"] = Json::object();
+  add_counts(told.others, json["other_devices"]);
   return json;
+}
+
+std::string loss_metrics(const HttpContext& context, const auth::Principal& principal) {
+  std::vector<std::pair<observe::Labels, std::uint64_t>> values;
+  const auto add_counts = [&](const std::string& namespace_name, const std::string& device,
+                              const ingest::LossLedger::Counts& counts) {
+    for (std::size_t i = 0; i < ingest::kLosses; ++i) {
+      if (counts[i] == 0) continue;
+      values.push_back({{{"namespace", namespace_name},
+                         {"device", device},
+                         {"cause", std::string(ingest::kLossNames[i])}},
+                        counts[i]});
+    }
+  };
+  const ingest::LossLedger::Told told = visible_losses(context, principal);
+  for (const ingest::LossLedger::Device& device : told.devices)
+    add_counts(device.namespace_name, device.name, device.counts);
+  add_counts("", "", told.others);
+  return observe::render_counter(
+      "edgecase_ingest_not_stored_by_device_total",
+      "Readings not kept as they were sent, by device and cause; without a device: of all others.",
+      values);
 }
 
 void answer_partly(Call& call, std::uint64_t stored, BadInput bad, const ingest::Outcome& outcome) {

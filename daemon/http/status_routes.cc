@@ -449,7 +449,8 @@ void get_metrics(HttpContext& context, Call& call) {
   if (const Status status = auth::authorize_status(call.principal()); !status.ok()) {
     return call.answer_error(status);
   }
-  call.answer_text(200, "text/plain; version=0.0.4; charset=utf-8", context.parts.metrics.render());
+  call.answer_text(200, "text/plain; version=0.0.4; charset=utf-8",
+                   context.parts.metrics.render() + loss_metrics(context, call.principal()));
 }
 
 void get_healthz(HttpContext& /*context*/, Call& call) {

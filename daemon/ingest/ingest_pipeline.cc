@@ -186,9 +186,11 @@ Status IngestPipeline::store_others(const Incoming& incoming, std::vector<bool> 
   const auto erasures = static_cast<std::uint64_t>(std::count(erased.begin(), erased.end(), true));
   const auto all =
       static_cast<std::uint64_t>(std::count(is_refused.begin(), is_refused.end(), true));
+  std::vector<LostReading> lost;
   for (std::size_t i = 0; i < readings.size(); ++i) {
-    if (is_refused[i]) lose(erased[i] ? Loss::Erased : Loss::Evicted, readings[i], outcome);
+    if (is_refused[i]) lost.push_back({i, erased[i] ? Loss::Erased : Loss::Evicted});
   }
+  account(incoming.principal, readings, lost, outcome);
   if (erasures > 0) fences_->count_refused(erasures);
   if (all > erasures) eviction_->count_refused(all - erasures);
   return ok();
@@ -214,9 +216,9 @@ Status IngestPipeline::store(const Incoming& incoming, Outcome& outcome) {
   if (known == 0 && retention_ != nullptr) fresh.retention_generation = retention_->generation();
   std::vector<std::int64_t>& times = slices == nullptr ? own_times : slices->times;
   EC_TRY(store_taken(incoming, {ids, fresh, fresh.additions.size() > known}, times));
-  std::vector<std::uint32_t> own_places;
-  count_replaced(readings, ids, times, slices == nullptr ? own_places : slices->places, outcome);
-  count_expired(readings, ids, times, outcome);
+  ReplacedSearch own_search;
+  ReplacedSearch& search = slices == nullptr ? own_search : slices->replaced;
+  account(incoming.principal, readings, find_lost(readings, ids, times, search), outcome);
   // What is not stored is not counted, or a drive that refuses would use up every token.
   rates_.charge(ids, clock_.boot_ns());
   return ok();

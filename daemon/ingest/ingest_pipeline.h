@@ -26,6 +26,9 @@
 
 namespace edgecase::ingest {
 
+// Of the audit log's records of what was not kept (LossRecords).
+inline constexpr std::string_view kLossOperation = "ingest.lost";
+
 // A record of whoever brings the readings, durable with them or not at all. Borrows its bytes.
 struct RecordChange {
   enum class Kind : std::uint8_t { Put, Remove };
@@ -62,7 +65,7 @@ struct Slices {
   // Of the slice at hand.
   std::vector<catalog::SeriesId> ids;
   std::vector<std::int64_t> times;
-  std::vector<std::uint32_t> places;  // of readings, by series and time
+  ReplacedSearch replaced;
 
   // Nothing that waits is stored.
   void abandon() {
@@ -72,7 +75,7 @@ struct Slices {
   std::size_t memory_bytes() const {
     return gathered.batch.memory_bytes() + gathered.devices.memory_bytes() + series.memory_bytes() +
            ids.capacity() * sizeof(ids[0]) + times.capacity() * sizeof(times[0]) +
-           places.capacity() * sizeof(places[0]);
+           replaced.memory_bytes();
   }
 };
 
@@ -191,13 +194,13 @@ class IngestPipeline {
   Status store(const Incoming& incoming, Outcome& outcome);
   Status store_taken(const Incoming& incoming, const Resolved& resolved,
                      std::vector<std::int64_t>& times);
-  void count_expired(std::span<const wire::Reading> readings,
-                     std::span<const catalog::SeriesId> ids, std::span<const std::int64_t> times,
-                     Outcome& outcome);
-  void count_replaced(std::span<const wire::Reading> readings,
-                      std::span<const catalog::SeriesId> ids, std::span<const std::int64_t> times,
-                      std::vector<std::uint32_t>& places, Outcome& outcome);
-  void lose(Loss loss, const wire::Reading& reading, Outcome& outcome);
+  std::vector<LostReading> find_lost(std::span<const wire::Reading> readings,
+                                     std::span<const catalog::SeriesId> ids,
+                                     std::span<const std::int64_t> times, ReplacedSearch& search);
+  void account(const auth::Principal& principal, std::span<const wire::Reading> readings,
+               std::span<const LostReading> lost, Outcome& outcome);
+  void record_losses(const auth::Principal& principal, std::span<const wire::Reading> readings,
+                     std::span<const LostReading> lost);
   Status append_readings(const Incoming& incoming, std::span<const std::int64_t> times,
                          std::span<const catalog::SeriesId> ids, WriteBatch& piece);
   Status append_records(std::span<const RecordChange> records, WriteBatch& piece);
@@ -224,6 +227,7 @@ class IngestPipeline {
   std::int64_t time_ahead_ns_ = kTimeAheadNs;
   ReadingFeed feed_;
   LossLedger losses_;
+  LossRecords loss_records_;
   std::atomic<std::int64_t> last_arrival_ns_{std::numeric_limits<std::int64_t>::min()};
   std::atomic<std::uint64_t> batches_{0}, readings_{0}, failed_batches_{0};
 };

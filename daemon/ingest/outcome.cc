@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <map>
 
 #include "ingest/ingest_pipeline.h"
 
@@ -10,6 +11,9 @@ namespace {
 
 // A namespace that is dropped, or others that take the last room, at the very moment.
 constexpr int kSiftRoundsMax = 3;
+
+// Runs of one device and time that are compared with one another; beyond, readings are.
+constexpr std::size_t kRunsAlikeMax = 8;
 
 // 2^64 / golden ratio: spreads numbers that follow one another.
 constexpr std::uint64_t kMixOdd = 0x9e3779b97f4a7c15;
@@ -27,20 +31,108 @@ void Outcome::refuse(const wire::Reading& reading, const Status& why) {
     reasons.push_back(std::move(text));
 }
 
+// A run is a piece of the batch with one device and one time whose sensors rise, as the fields of a
+// line mostly do. It holds nothing twice, so that runs are compared, which are fewer than readings.
+bool ReplacedSearch::is_anything_twice(std::span<const catalog::SeriesId> ids,
+                                       std::span<const std::int64_t> times) {
+  runs_.assign(1, 0);
+  for (std::size_t i = 1; i < ids.size(); ++i) {
+    const catalog::SeriesId& before = ids[i - 1];
+    const bool continues = ids[i].sensor > before.sensor && ids[i].device == before.device &&
+                           times[i] == times[i - 1] && ids[i].namespace_id == before.namespace_id;
+    if (!continues) runs_.push_back(static_cast<std::uint32_t>(i));
+  }
+  const std::size_t runs = runs_.size();
+  runs_.push_back(static_cast<std::uint32_t>(ids.size()));
+  const std::size_t size = std::bit_ceil(2 * runs);
+  table_.assign(size, 0);
+  for (std::size_t run = 0; run < runs; ++run) {
+    const catalog::SeriesId& id = ids[runs_[run]];
+    const std::int64_t time_ns = times[runs_[run]];
+    std::uint64_t hash = (std::uint64_t{id.namespace_id} << 32 | id.device) * kMixOdd;
+    hash = (hash ^ static_cast<std::uint64_t>(time_ns)) * kMixOdd;
+    std::size_t at = (hash ^ hash >> 32) & (size - 1);
+    std::size_t alike = 0;
+    for (; table_[at] != 0; at = (at + 1) & (size - 1)) {
+      const std::size_t other = table_[at] - 1;
+      const catalog::SeriesId& other_id = ids[runs_[other]];
+      if (times[runs_[other]] != time_ns || other_id.device != id.device ||
+          other_id.namespace_id != id.namespace_id) {
+        continue;
+      }
+      // Many runs of one device and time would each be compared with all.
+      if (++alike == kRunsAlikeMax || is_shared(run, other, ids)) return true;
+    }
+    table_[at] = static_cast<std::uint32_t>(run + 1);
+  }
+  return false;
+}
+
+// Whether two runs of one device have a sensor in common.
+bool ReplacedSearch::is_shared(std::size_t run, std::size_t other,
+                               std::span<const catalog::SeriesId> ids) const {
+  std::size_t a = runs_[run], b = runs_[other];
+  const std::size_t a_end = runs_[run + 1], b_end = runs_[other + 1];
+  if (ids[a_end - 1].sensor < ids[b].sensor || ids[b_end - 1].sensor < ids[a].sensor) return false;
+  while (a < a_end && b < b_end) {
+    if (ids[a].sensor == ids[b].sensor) return true;
+    ids[a].sensor < ids[b].sensor ? ++a : ++b;
+  }
+  return false;
+}
+
+std::span<const std::uint32_t> ReplacedSearch::find(std::span<const wire::Reading> readings,
+                                                    std::span<const catalog::SeriesId> ids,
+                                                    std::span<const std::int64_t> times) {
+  found_.clear();
+  if (readings.size() < 2 || !is_anything_twice(ids, times)) return found_;
+  const std::size_t size = std::bit_ceil(2 * readings.size());
+  table_.assign(size, 0);
+  for (std::size_t i = 0; i < readings.size(); ++i) {
+    std::uint64_t hash = (std::uint64_t{ids[i].device} << 32 | ids[i].sensor) * kMixOdd;
+    hash = (hash ^ static_cast<std::uint64_t>(times[i])) * kMixOdd;
+    std::size_t at = (hash ^ hash >> 32) & (size - 1);
+    for (; table_[at] != 0; at = (at + 1) & (size - 1)) {
+      const std::size_t before = table_[at] - 1;
+      if (times[before] != times[i] || !(ids[before] == ids[i])) continue;
+      if (!(readings[before].value == readings[i].value))
+        found_.push_back(static_cast<std::uint32_t>(before));
+      break;
+    }
+    table_[at] = static_cast<std::uint32_t>(i + 1);
+  }
+  return found_;
+}
+
+void LossLedger::join_others(const Device& device) {
+  for (std::size_t i = 0; i < kLosses; ++i) others_[i] += device.counts[i];
+}
+
+void LossLedger::forget_names(std::uint64_t generation) {
+  if (std::exchange(generation_, generation) == generation) return;
+  for (const auto& [key, device] : devices_) join_others(device);
+  devices_.clear();
+}
+
 void LossLedger::note(Loss loss, const wire::Reading& reading, std::int64_t now_ns,
                       std::uint64_t generation) {
   const auto at = static_cast<std::size_t>(loss);
   totals_[at].fetch_add(1, std::memory_order_relaxed);
-  if (loss == Loss::Erased) return;
   const std::lock_guard lock(mutex_);
-  if (std::exchange(generation_, generation) != generation) devices_.clear();
+  forget_names(generation);
+  if (loss == Loss::Erased) {
+    ++others_[at];
+    return;
+  }
   std::pair<std::string, std::string> key(reading.namespace_name, reading.device);
   auto found = devices_.find(key);
   if (found == devices_.end()) {
     if (devices_.size() == kDevicesMax) {
-      devices_.erase(std::min_element(
+      const auto oldest = std::min_element(
           devices_.begin(), devices_.end(),
-          [](const auto& a, const auto& b) { return a.second.last_ns < b.second.last_ns; }));
+          [](const auto& a, const auto& b) { return a.second.last_ns < b.second.last_ns; });
+      join_others(oldest->second);
+      devices_.erase(oldest);
     }
     Device device{key.first, key.second, {}, 0};
     found = devices_.emplace(std::move(key), std::move(device)).first;
@@ -49,19 +141,94 @@ void LossLedger::note(Loss loss, const wire::Reading& reading, std::int64_t now_
   found->second.last_ns = now_ns;
 }
 
-std::vector<LossLedger::Device> LossLedger::devices(std::uint64_t generation) {
+LossLedger::Told LossLedger::tell(std::uint64_t generation) {
   const std::lock_guard lock(mutex_);
-  if (std::exchange(generation_, generation) != generation) devices_.clear();
-  std::vector<Device> all;
-  for (const auto& [key, device] : devices_) all.push_back(device);
-  return all;
+  forget_names(generation);
+  Told told;
+  for (const auto& [key, device] : devices_) told.devices.push_back(device);
+  told.others = others_;
+  return told;
+}
+
+std::optional<LossRecords::Due> LossRecords::note(std::uint64_t pseudonym, Loss cause,
+                                                  std::uint64_t readings, std::int64_t now_ns) {
+  const auto is_told = [now_ns](const Entry& entry) {
+    return entry.told_ns && now_ns - *entry.told_ns < kSpacingNs;
+  };
+  const std::lock_guard lock(mutex_);
+  auto found = devices_.find(pseudonym);
+  if (found == devices_.end() && devices_.size() == kDevicesMax) {
+    std::erase_if(devices_, [&](const auto& each) {
+      return std::none_of(each.second.begin(), each.second.end(), is_told);
+    });
+  }
+  const bool has_own = found != devices_.end() || devices_.size() < kDevicesMax;
+  if (found == devices_.end() && has_own) found = devices_.try_emplace(pseudonym).first;
+  Causes& causes = has_own ? found->second : others_;
+  Entry& entry = causes[static_cast<std::size_t>(cause)];
+  entry.untold += readings;
+  if (is_told(entry)) return std::nullopt;
+  entry.told_ns = now_ns;
+  Due due;
+  if (has_own) due.pseudonym = pseudonym;
+  due.readings = std::exchange(entry.untold, 0);
+  return due;
 }
 
 // --- what the pipeline counts, and what it leaves out ---
 
-void IngestPipeline::lose(Loss loss, const wire::Reading& reading, Outcome& outcome) {
-  ++outcome.of(loss);
-  losses_.note(loss, reading, clock_.wall_ns(), catalog_.generation());
+void IngestPipeline::account(const auth::Principal& principal,
+                             std::span<const wire::Reading> readings,
+                             std::span<const LostReading> lost, Outcome& outcome) {
+  for (const LostReading& each : lost) {
+    ++outcome.of(each.loss);
+    losses_.note(each.loss, readings[each.place], clock_.wall_ns(), catalog_.generation());
+  }
+  if (audit_ != nullptr && !lost.empty()) record_losses(principal, readings, lost);
+}
+
+// The audit log tells of devices of which nothing at all was kept. A full queue is counted there.
+void IngestPipeline::record_losses(const auth::Principal& principal,
+                                   std::span<const wire::Reading> readings,
+                                   std::span<const LostReading> lost) {
+  struct Sums {
+    std::size_t readings = 0;
+    std::size_t lost = 0;
+    LossLedger::Counts counts{};
+  };
+  const auto key_of = [](const wire::Reading& reading) {
+    return std::pair(std::string_view(reading.namespace_name), std::string_view(reading.device));
+  };
+  std::map<std::pair<std::string_view, std::string_view>, Sums> devices;
+  for (const LostReading& each : lost) {
+    Sums& sums = devices[key_of(readings[each.place])];
+    ++sums.lost;
+    ++sums.counts[static_cast<std::size_t>(each.loss)];
+  }
+  for (const wire::Reading& reading : readings) {
+    if (const auto found = devices.find(key_of(reading)); found != devices.end())
+      ++found->second.readings;
+  }
+  for (const auto& [key, sums] : devices) {
+    if (sums.lost < sums.readings) continue;
+    const std::uint64_t pseudonym = audit_->names().of_device(key.first, key.second);
+    for (std::size_t i = 0; i < kLosses; ++i) {
+      if (sums.counts[i] == 0) continue;
+      const auto due =
+          loss_records_.note(pseudonym, static_cast<Loss>(i), sums.counts[i], clock_.boot_ns());
+      if (!due) continue;
+      audit::Record record = audit::record_of(kLossOperation, principal);
+      record.outcome = audit::Outcome::Failed;
+      record.detail = kLossNames[i];
+      record.count = due->readings;
+      record.reaches_more = !due->pseudonym.has_value();
+      if (due->pseudonym) {
+        record.namespace_name = key.first;
+        record.targets = {{*due->pseudonym, due->readings}};
+      }
+      static_cast<void>(audit_->append(std::move(record)).ok());
+    }
+  }
 }
 
 Status IngestPipeline::store_rest(const Incoming& incoming, const std::vector<bool>& is_left_out,
@@ -106,12 +273,18 @@ Status IngestPipeline::store_fitting(const Incoming& incoming, Outcome& outcome,
   return ok();
 }
 
-void IngestPipeline::count_expired(std::span<const wire::Reading> readings,
-                                   std::span<const catalog::SeriesId> ids,
-                                   std::span<const std::int64_t> times, Outcome& outcome) {
+// Readings of a stored batch that are not there now: another one replaces them, or their rule keeps
+// nothing that old.
+std::vector<LostReading> IngestPipeline::find_lost(std::span<const wire::Reading> readings,
+                                                   std::span<const catalog::SeriesId> ids,
+                                                   std::span<const std::int64_t> times,
+                                                   ReplacedSearch& search) {
+  std::vector<LostReading> lost;
+  for (const std::uint32_t place : search.find(readings, ids, times))
+    lost.push_back({place, Loss::Replaced});
   const std::int64_t shortest_ns =
       retention_ == nullptr ? kRetentionForever : retention_->shortest_ns();
-  if (shortest_ns == kRetentionForever) return;
+  if (shortest_ns == kRetentionForever) return lost;
   // INT64_MIN while no time is known, and rules may be as long as time.
   const std::int64_t now_ns = engine_.expiry_now_ns();
   // Nearly all are younger than anything that expires.
@@ -131,32 +304,9 @@ void IngestPipeline::count_expired(std::span<const wire::Reading> readings,
                                                std::string(reading.device),
                                                std::string(reading.sensor), ids[i]});
     }
-    if (is_past(times[i], retention_ns)) lose(Loss::Expired, readings[i], outcome);
+    if (is_past(times[i], retention_ns)) lost.push_back({i, Loss::Expired});
   }
-}
-
-// Of a batch, or a slice: a table of open addressing, half full at most, finds in one pass who has
-// the same series and time as one before it. The same value twice is the same reading twice.
-void IngestPipeline::count_replaced(std::span<const wire::Reading> readings,
-                                    std::span<const catalog::SeriesId> ids,
-                                    std::span<const std::int64_t> times,
-                                    std::vector<std::uint32_t>& places, Outcome& outcome) {
-  if (readings.size() < 2) return;
-  const std::size_t size = std::bit_ceil(2 * readings.size());
-  places.assign(size, 0);
-  for (std::size_t i = 0; i < readings.size(); ++i) {
-    std::uint64_t hash = (std::uint64_t{ids[i].device} << 32 | ids[i].sensor) * kMixOdd;
-    hash = (hash ^ static_cast<std::uint64_t>(times[i])) * kMixOdd;
-    std::size_t at = (hash ^ hash >> 32) & (size - 1);
-    for (; places[at] != 0; at = (at + 1) & (size - 1)) {
-      const std::size_t before = places[at] - 1;
-      if (times[before] != times[i] || !(ids[before] == ids[i])) continue;
-      if (!(readings[before].value == readings[i].value))
-        lose(Loss::Replaced, readings[before], outcome);
-      break;
-    }
-    places[at] = static_cast<std::uint32_t>(i + 1);
-  }
+  return lost;
 }
 
 }  // namespace edgecase::ingest

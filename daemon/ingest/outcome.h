@@ -8,11 +8,14 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "catalog/catalog.h"
 #include "edgecase/status.h"
 #include "wire/reading.h"
 
@@ -53,32 +56,99 @@ struct Outcome {
   void refuse(const wire::Reading& reading, const Status& why);
 };
 
-// Since the start, of all ways in. Thread-safe.
+// A reading of a batch that was not kept.
+struct LostReading {
+  std::size_t place = 0;
+  Loss loss = Loss::Expired;
+};
+
+// Finds the readings of a batch that another one behind them replaces: the same series and time,
+// another value. The same value twice is the same reading twice. Keeps its memory for the next
+// batch. One thread.
+class ReplacedSearch {
+ public:
+  // Their places in the batch, until the next call.
+  std::span<const std::uint32_t> find(std::span<const wire::Reading> readings,
+                                      std::span<const catalog::SeriesId> ids,
+                                      std::span<const std::int64_t> times);
+  std::size_t memory_bytes() const {
+    return (runs_.capacity() + table_.capacity() + found_.capacity()) * sizeof(std::uint32_t);
+  }
+
+ private:
+  bool is_anything_twice(std::span<const catalog::SeriesId> ids,
+                         std::span<const std::int64_t> times);
+  bool is_shared(std::size_t run, std::size_t other, std::span<const catalog::SeriesId> ids) const;
+
+  std::vector<std::uint32_t> runs_;   // where each begins, and where the last one ends
+  std::vector<std::uint32_t> table_;  // of open addressing, half full at most; 0: free
+  std::vector<std::uint32_t> found_;
+};
+
+// Readings that were not kept, since the start, of all ways in. Thread-safe.
 class LossLedger {
  public:
-  // Devices that are told apart; beyond, the one whose last loss was longest ago is forgotten.
+  // Devices that are told apart. Beyond, the counts of the one whose last loss was longest ago join
+  // the others'.
   static constexpr std::size_t kDevicesMax = 64;
 
+  using Counts = std::array<std::uint64_t, kLosses>;
   struct Device {
     std::string namespace_name, name;
-    std::array<std::uint64_t, kLosses> counts{};
+    Counts counts{};
     std::int64_t last_ns = 0;  // wall time of the last one
   };
 
-  // `generation` is the catalog's: with what is erased the names that are kept here go. Of what was
-  // erased none is kept.
+  // `generation` is the catalog's: when something is erased, the names that are kept here go, and
+  // their counts join the others'. What an erasure's fence refuses is counted there, too: the name
+  // of an erased device is not kept again.
   void note(Loss loss, const wire::Reading& reading, std::int64_t now_ns, std::uint64_t generation);
   std::uint64_t total(Loss loss) const {
     return totals_[static_cast<std::size_t>(loss)].load(std::memory_order_relaxed);
   }
-  // In the order of their names.
-  std::vector<Device> devices(std::uint64_t generation);
+  struct Told {
+    std::vector<Device> devices;  // in the order of their names
+    Counts others{};              // of all that are not among these
+  };
+  Told tell(std::uint64_t generation);
 
  private:
+  void forget_names(std::uint64_t generation);
+  void join_others(const Device& device);
+
   std::array<std::atomic<std::uint64_t>, kLosses> totals_{};
   std::mutex mutex_;
   std::uint64_t generation_ = 0;
   std::map<std::pair<std::string, std::string>, Device, std::less<>> devices_;
+  Counts others_{};
+};
+
+// When the audit log tells that a device sends only what is not kept: a record by device and cause
+// at the first loss, and one each kSpacingNs as long as that goes on. Devices beyond kDevicesMax
+// share one record. Holds pseudonyms, no names. Thread-safe.
+class LossRecords {
+ public:
+  static constexpr std::size_t kDevicesMax = 256;
+  static constexpr std::int64_t kSpacingNs = std::int64_t{3'600} * 1'000'000'000;
+
+  struct Due {
+    std::optional<std::uint64_t> pseudonym;  // none: of the devices that share a record
+    std::uint64_t readings = 0;              // lost since the record before
+  };
+  // More losses of a device. A record is due: what it says. `now_ns` counts from the boot.
+  std::optional<Due> note(std::uint64_t pseudonym, Loss cause, std::uint64_t readings,
+                          std::int64_t now_ns);
+
+ private:
+  struct Entry {
+    std::optional<std::int64_t> told_ns = {};
+    std::uint64_t untold = 0;
+  };
+  using Causes = std::array<Entry, kLosses>;
+
+  std::mutex mutex_;
+  std::map<std::uint64_t, Causes> devices_;
+  Causes others_;
 };
 
 }  // namespace edgecase::ingest

@@ -181,4 +181,14 @@ std::string Metrics::render() const {
   return out;
 }
 
+std::string render_counter(std::string_view name, std::string_view help,
+                           const std::vector<std::pair<Labels, std::uint64_t>>& values) {
+  if (values.empty()) return {};
+  std::string out = "# HELP " + std::string(name) + " " + std::string(help) + "\n# TYPE " +
+                    std::string(name) + " counter\n";
+  for (const auto& [labels, value] : values)
+    out += std::string(name) + label_text(labels) + " " + std::to_string(value) + "\n";
+  return out;
+}
+
 }  // namespace edgecase::observe

@@ -93,4 +93,9 @@ class Metrics {
   std::unique_ptr<State> state_;
 };
 
+// A counter with the values of its labels, as text of the same format, for what is told to some
+// askers alone and is in no registry. Nothing without values.
+std::string render_counter(std::string_view name, std::string_view help,
+                           const std::vector<std::pair<Labels, std::uint64_t>>& values);
+
 }  // namespace edgecase::observe

@@ -102,6 +102,10 @@ TEST_CASE("http: what has expired on arrival, or is replaced in its batch, is to
   CHECK(told["replaced"] == 1);
   CHECK(told["devices"][0]["device"] == "d");
   CHECK(told["devices"][0]["expired"] == 4);
+  CHECK(told["other_devices"] == nlohmann::json::object());
+  CHECK(f.ask("GET", "/metrics")
+            .body.find("edgecase_ingest_not_stored_by_device_total{namespace=\"default\","
+                       "device=\"d\",cause=\"expired\"} 4\n") != std::string::npos);
   CHECK(
       f.ask("GET", "/metrics").body.find("edgecase_ingest_not_stored_total{cause=\"expired\"} 4") !=
       std::string::npos);
