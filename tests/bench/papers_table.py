@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Turns papers.json of `edgecase bench papers` into the table of RESULTS.md: what has an aim, and whether it is met."""
+"""Turns papers.json of `edgecase bench papers` into a table of a page: what has an aim, and whether it is met."""
 import argparse
 import json
 
