@@ -1,14 +1,14 @@
 #include "bench/line_load.h"
 
-#include <charconv>
 #include <atomic>
+#include <charconv>
 #include <chrono>
 #include <memory>
-#include <mutex>
 #include <thread>
 
-#include "edgecase/random.h"
 #include "bench/interrupt.h"
+#include "edgecase/mutex.h"
+#include "edgecase/random.h"
 #include "wire/routes.h"
 
 namespace edgecase::cli::bench {
@@ -135,7 +135,7 @@ Result<LoadResult> send_all(const Endpoint& endpoint, const std::vector<std::str
                             const std::function<Status()>& begin) {
   LoadResult total;
   std::atomic<std::size_t> next{0};
-  std::mutex mutex;
+  Mutex mutex;
   Status first;
   std::vector<HttpClient> clients;
   clients.reserve(connections);
@@ -151,7 +151,7 @@ Result<LoadResult> send_all(const Endpoint& endpoint, const std::vector<std::str
     threads.emplace_back([&] {
       const auto own = std::make_unique<LoadResult>();
       Status status = send_some(client, requests, next, start, seconds, *own);
-      const std::lock_guard lock(mutex);
+      const MutexLock lock(mutex);
       if (!status.ok()) next = requests.size();  // the others need not go on
       if (first.ok()) first = std::move(status);
       total.requests += own->requests;

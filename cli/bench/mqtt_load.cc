@@ -1,11 +1,11 @@
 #include "bench/mqtt_load.h"
 
 #include <chrono>
-#include <mutex>
 #include <thread>
 #include <vector>
 
 #include "bench/interrupt.h"
+#include "edgecase/mutex.h"
 #include "edgecase/random.h"
 
 namespace edgecase::cli::bench {
@@ -127,7 +127,7 @@ Status publish_part(const Endpoint& broker, std::uint32_t number, std::uint64_t 
 }  // namespace
 
 Result<double> publish_all(const Endpoint& broker, const MqttLoad& load) {
-  std::mutex mutex;
+  Mutex mutex;
   Status first;
   std::vector<std::thread> threads;
   const auto start = std::chrono::steady_clock::now();
@@ -136,7 +136,7 @@ Result<double> publish_all(const Endpoint& broker, const MqttLoad& load) {
         load.messages * (i + 1) / load.publishers - load.messages * i / load.publishers;
     threads.emplace_back([&, i, part] {
       Status status = publish_part(broker, i, part, load);
-      const std::lock_guard lock(mutex);
+      const MutexLock lock(mutex);
       if (first.ok()) first = std::move(status);
     });
   }

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <mutex>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -15,6 +14,7 @@
 #include "bench/process_usage.h"
 #include "bench/store_load.h"
 #include "bench/store_session.h"
+#include "edgecase/mutex.h"
 #include "edgecase/options.h"
 
 namespace edgecase::cli::bench {
@@ -41,14 +41,14 @@ class Crew {
   template <typename Work>
   Status run(std::uint32_t threads, Histogram& latency, const Work& work) {
     std::vector<std::thread> crew;
-    std::mutex mutex;
+    Mutex mutex;
     Status first;
     for (std::uint32_t thread = 0; thread < threads; ++thread) {
       crew.emplace_back([&, thread] {
         auto own = std::make_unique<Histogram>();
         Status status = work(thread, *own);
         cpu_ns_ += thread_cpu_ns();
-        const std::lock_guard lock(mutex);
+        const MutexLock lock(mutex);
         latency.merge(*own);
         if (first.ok()) first = std::move(status);
       });

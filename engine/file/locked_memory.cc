@@ -6,7 +6,8 @@
 #include <array>
 #include <cstdint>
 #include <cstring>
-#include <mutex>
+
+#include "edgecase/mutex.h"
 
 namespace edgecase::engine {
 namespace {
@@ -20,10 +21,10 @@ struct Free {
 };
 
 struct Pool {
-  std::mutex mutex;
-  std::array<Free*, kLockedPieceMaxBytes / kStepBytes + 1> free{};
-  char* rest = nullptr;  // of the last chunk
-  std::size_t rest_bytes = 0;
+  Mutex mutex;
+  std::array<Free*, kLockedPieceMaxBytes / kStepBytes + 1> free EC_GUARDED_BY(mutex){};
+  char* rest EC_GUARDED_BY(mutex) = nullptr;  // of the last chunk
+  std::size_t rest_bytes EC_GUARDED_BY(mutex) = 0;
 };
 
 // Never destroyed: keys may be given back at the very end.
@@ -36,7 +37,7 @@ std::size_t steps_of(std::size_t size) {
   return (size + kStepBytes - 1) / kStepBytes;
 }
 
-bool new_chunk(Pool& from) {
+bool new_chunk(Pool& from) EC_REQUIRES(from.mutex) {
   void* const chunk =
       mmap(nullptr, kChunkBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (chunk == MAP_FAILED) return false;
@@ -62,7 +63,7 @@ void* allocate_locked(std::size_t size) {
   const std::size_t steps = steps_of(size);
   if (steps * kStepBytes > kLockedPieceMaxBytes) return nullptr;
   Pool& from = pool();
-  const std::lock_guard lock(from.mutex);
+  const MutexLock lock(from.mutex);
   if (Free* const piece = from.free[steps]; piece != nullptr) {
     from.free[steps] = piece->next;
     return piece;
@@ -78,7 +79,7 @@ void* allocate_locked(std::size_t size) {
 void release_locked(void* memory, std::size_t size) {
   ::explicit_bzero(memory, size);
   Pool& to = pool();
-  const std::lock_guard lock(to.mutex);
+  const MutexLock lock(to.mutex);
   Free*& first = to.free[steps_of(size)];
   auto* const piece = static_cast<Free*>(memory);
   piece->next = first;

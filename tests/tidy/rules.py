@@ -13,6 +13,8 @@ TOP_LEVEL = {
     "engine", "daemon", "cli", "tests", "toolchains", "packaging",
 }
 FILE_LINES_MAX = 500
+# Folders whose locks are still those of the standard library.
+LOCKS_TO_COME = ("daemon/catalog/memory_catalog", "daemon/catalog/catalog_", "daemon/ingest/")
 LINE_COLUMNS_MAX = {".h": 100, ".cc": 100, ".py": 120, ".sh": 120, ".cmake": 120, ".txt": 120}
 
 
@@ -207,6 +209,22 @@ def rule_captured_binding(tree):
                     break
                 if re.search(rf"\b(CAPTURE|INFO)\(.*\b({names})\b", other):
                     yield path, later, "a message names a structured binding; give it a name of its own"
+
+
+def rule_lock(tree):
+    """locks are the face's, which Clang checks, and say what they guard"""
+    foreign = r"\bstd::(recursive_|shared_|timed_)*(mutex|condition_variable(_any)?)\b"
+    foreign += r"|\bstd::(lock_guard|unique_lock|scoped_lock|shared_lock)\b"
+    for top in ("engine/", "daemon/", "cli/"):
+        for path, text in tree.texts(".h", ".cc", under=top):
+            if path == "engine/include/edgecase/mutex.h" or path.startswith(LOCKS_TO_COME):
+                continue
+            code = without_comments(text)
+            for number, _ in lines_with(foreign, code):
+                yield path, number, "a lock that no compiler checks; edgecase/mutex.h has those it does"
+            for found in re.finditer(r"^ +(?:mutable )?(?:Shared)?Mutex (\w+_);", code, re.M):
+                if not re.search(rf"\bEC_\w+\([^)]*\b{found[1]}\b", code):
+                    yield path, code.count("\n", 0, found.start()) + 1, f"nothing says what {found[1]} is held for"
 
 
 def rule_name(tree):
