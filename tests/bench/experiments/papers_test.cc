@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include "bench/experiments/experiments.h"
+
 using namespace edgecase::cli::bench;
 
 namespace {
