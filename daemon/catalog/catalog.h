@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "edgecase/engine.h"
+#include "wire/identity.h"
 #include "wire/reading.h"
 #include "wire/selector.h"
 
@@ -44,6 +45,8 @@ struct SeriesEntry {
   std::string device;
   std::string sensor;
   SeriesId id;
+  // Its identity's bytes (wire/identity.h); empty: that of its names.
+  Bytes identity = {};
 };
 
 struct DeviceEntry {
@@ -129,7 +132,9 @@ class Catalog {
   // joins `additions`, which the caller writes with the readings and then confirms. Until
   // confirmed the ids are used by this process only: find() and select() do not show them, and
   // every batch that uses them carries their records again. Errors: InvalidArgument (a name),
-  // LimitReached, Busy (a namespace that is dropped), the engine's (a new one). `earlier` is what
+  // LimitReached, Busy (a namespace that is dropped), the engine's (a new one). A reading with an
+  // identity is of the series that has it: where its name belongs to another one, of the one with a
+  // hash behind that name. `earlier` is what
   // slices before were found to be of (series_memo.h); of no other catalog.
   virtual Status resolve(std::span<const wire::Reading> readings, std::vector<SeriesId>& ids,
                          CatalogAdditions& additions, SeriesMemo* earlier = nullptr) = 0;
@@ -168,6 +173,13 @@ class Catalog {
   // NotFound: the device is gone.
   virtual std::uint32_t device_rows() const = 0;
   virtual Result<DeviceEntry> device_at(std::uint32_t row) const = 0;
+  // Whether a series of that name has this identity, or none that is known.
+  virtual bool may_be(std::string_view namespace_name, std::string_view device,
+                      std::string_view sensor, const wire::SeriesIdentity& identity) const = 0;
+  // Whether a series of the device is called `prefix`, or that, `.` and more, and its name does not
+  // tell its identity, as none of version 0.1 does.
+  virtual bool has_old(std::string_view namespace_name, std::string_view device,
+                       std::string_view prefix) const = 0;
   // Whether there is such a namespace, user-visible or `_rejected`.
   virtual bool has_namespace(std::string_view name) const = 0;
 

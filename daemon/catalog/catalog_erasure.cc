@@ -115,6 +115,8 @@ void MemoryCatalog::forget_series(std::uint32_t series_row) {
   SensorRow& series = series_[series_row];
   if (series.name.empty()) return;
   NameStore::wipe(std::exchange(series.name, {}));
+  identities_.give_back(std::exchange(series.identity, IdentityTable::kUnknown));
+  untold_.erase(series_row);
   ++dropped_series_;
   if (std::exchange(series.durable, false)) --durable_series_;
 }

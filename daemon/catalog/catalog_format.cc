@@ -128,4 +128,9 @@ Result<ByteView> find_record_field(ByteView record, FieldTag tag) {
   return found.field;
 }
 
+Result<bool> has_record_field(ByteView record, FieldTag tag) {
+  EC_ASSIGN_OR_RETURN(const Found found, find_field(record, tag));
+  return found.is_there;
+}
+
 }  // namespace edgecase::catalog

@@ -1,4 +1,4 @@
-// The catalog's records, version 1, in the engine namespace `_catalog`. Checksums are the engine's.
+// The catalog's records, version 2, in the engine namespace `_catalog`. Checksums are the engine's.
 //
 //   key      'F'                                          the layout of this namespace
 //            'D' namespace id, device id                  a device
@@ -6,7 +6,7 @@
 //            big-endian
 //
 //   value    offset  size  field
-//                 0     1  record version, 1
+//                 0     1  record version, 1 or 2
 //                 1     n  fields, each: tag (varint), length (varint), that many bytes
 //
 //   tag   of      holds
@@ -15,6 +15,8 @@
 //     3   F       namespace id, the first device id not used yet; each 4 bytes big-endian, for each
 //                 namespace of which a device was erased
 //     4   D       the first sensor id not used yet, 4 bytes big-endian; where a sensor was erased
+//     5   S       its identity (wire/identity.h), empty where it is that of its names. Version 1
+//                 had none: the first line that comes for the series says it, and is recorded
 //
 // A reader passes over tags it does not know, and whoever rewrites a record keeps them. A change
 // that old readers must not pass over gets a new layout version. What is said of devices beyond
@@ -34,7 +36,7 @@
 
 namespace edgecase::catalog {
 
-inline constexpr std::uint8_t kRecordVersion = 1;
+inline constexpr std::uint8_t kRecordVersion = 2;
 inline constexpr std::uint8_t kLayoutVersion = 1;
 
 enum class RecordKind : char { Format = 'F', Device = 'D', Sensor = 'S' };
@@ -42,7 +44,8 @@ enum class FieldTag : std::uint32_t {
   Name = 1,
   LayoutVersion = 2,
   NextDevices = 3,
-  NextSensor = 4
+  NextSensor = 4,
+  Identity = 5,
 };
 
 struct RecordKey {
@@ -63,6 +66,7 @@ void append_record_field(FieldTag tag, ByteView field, Bytes& record);
 Result<ByteView> decode_record_field(ByteView record, FieldTag tag);
 // The same of a field that need not be there; then it is empty.
 Result<ByteView> find_record_field(ByteView record, FieldTag tag);
+Result<bool> has_record_field(ByteView record, FieldTag tag);
 
 // Numbers of fields.
 void append_id(std::uint32_t id, Bytes& out);

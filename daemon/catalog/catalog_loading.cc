@@ -133,7 +133,7 @@ Status MemoryCatalog::load_record(ByteView key_bytes, ByteView value) {
     return ok();
   }
   if (key.kind == RecordKind::Device) return load_device(namespace_row, key.device, name, value);
-  return load_series(namespace_row, key, name);
+  return load_series(namespace_row, key, name, value);
 }
 
 Status MemoryCatalog::load_device(std::uint32_t namespace_row, std::uint32_t id, ByteView name,
@@ -155,8 +155,8 @@ Status MemoryCatalog::load_device(std::uint32_t namespace_row, std::uint32_t id,
   return ok();
 }
 
-Status MemoryCatalog::load_series(std::uint32_t namespace_row, const RecordKey& key,
-                                  ByteView name) {
+Status MemoryCatalog::load_series(std::uint32_t namespace_row, const RecordKey& key, ByteView name,
+                                  ByteView value) {
   std::uint32_t device_row = kNoRow;
   if (recovery_ != nullptr) {
     device_row = recovered_device(namespace_row, key.device);
@@ -178,6 +178,7 @@ Status MemoryCatalog::load_series(std::uint32_t namespace_row, const RecordKey& 
     return ok();
   }
   const std::uint32_t row = add_series(device_row, name, key.sensor);
+  EC_TRY(load_identity(row, value));
   series_[row].durable = true;
   ++durable_series_;
   if (recovery_ != nullptr) recovery_->series.emplace(std::pair(device_row, key.sensor), row);

@@ -100,8 +100,11 @@ void MemoryCatalog::append_series_of(std::uint32_t device_row, std::string_view 
 SeriesEntry MemoryCatalog::entry_of(std::uint32_t series_row) const {
   const SensorRow& series = series_[series_row];
   const DeviceRow& device = devices_[series.device_row];
+  const bool is_of_names =
+      series.identity == IdentityTable::kUnknown || series.identity == IdentityTable::kOfNames;
   return {namespaces_[device.namespace_row].name, std::string(device.name),
-          std::string(series.name), id_of(series)};
+          std::string(series.name), id_of(series),
+          is_of_names ? Bytes() : identity_bytes_of(series)};
 }
 
 Result<SeriesEntry> MemoryCatalog::series_at(SeriesRow row) const {

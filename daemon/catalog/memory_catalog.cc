@@ -96,7 +96,8 @@ std::uint32_t MemoryCatalog::find_series_row(const wire::Reading& reading, Memo&
     memo.device = reading.device;
     if (memo.device_row == kNoRow) return kNoRow;
   }
-  return find_series_row(memo.device_row, reading.sensor);
+  std::string name;
+  return find_series_row(memo.device_row, reading, name);
 }
 
 std::uint32_t MemoryCatalog::add_namespace(std::string_view name, NamespaceId id) {
@@ -132,7 +133,7 @@ std::uint64_t MemoryCatalog::bytes_with(const Growth& growth) const {
   return room_for(devices_, growth.devices) * sizeof(DeviceRow) +
          room_for(series_, growth.series) * sizeof(SensorRow) +
          device_index_.memory_bytes(growth.devices) + series_index_.memory_bytes(growth.series) +
-         names_.used_bytes() + growth.names_bytes;
+         identities_.memory_bytes() + names_.used_bytes() + growth.names_bytes;
 }
 
 std::uint64_t MemoryCatalog::memory_bytes() const {
@@ -262,7 +263,7 @@ Status MemoryCatalog::resolve(std::span<const wire::Reading> readings, std::vect
         continue;
       }
       const std::uint32_t row = find_series_row(readings[i], memo);
-      if (row == kNoRow || !series_[row].durable) {
+      if (row == kNoRow || !series_[row].durable || tells_identity(row, readings[i])) {
         missed.push_back(i);
       } else {
         const SensorRow& series = series_[row];
@@ -334,11 +335,11 @@ Status MemoryCatalog::resolve_missed(std::span<const wire::Reading> readings,
       additions.records_.push_back({true, series.device_row, encode_record_key(key),
                                     encode_record(FieldTag::Name, device.name)});
     }
-    if (!series.durable && additions.series_.insert(series_row).second) {
+    const bool is_whole = series.durable && !untold_.contains(series_row);
+    if (!is_whole && additions.series_.insert(series_row).second) {
       key.kind = RecordKind::Sensor;
       key.sensor = series.id;
-      additions.records_.push_back(
-          {false, series_row, encode_record_key(key), encode_record(FieldTag::Name, series.name)});
+      additions.records_.push_back({false, series_row, encode_record_key(key), record_of(series)});
     }
   }
   return ok();
@@ -443,9 +444,17 @@ std::uint32_t MemoryCatalog::find_or_add_series(const wire::Reading& reading) {
   if (device_row == kNoRow) {
     device_row = add_device(namespace_row, reading.device, namespaces_[namespace_row].next_device);
   }
-  const std::uint32_t series_row = find_series_row(device_row, reading.sensor);
-  if (series_row != kNoRow) return series_row;
-  return add_series(device_row, reading.sensor, devices_[device_row].next_sensor);
+  std::string name(reading.sensor);
+  std::uint32_t series_row = find_series_row(device_row, reading, name);
+  if (series_row == kNoRow) {
+    series_row = add_series(device_row, name, devices_[device_row].next_sensor);
+    set_identity(series_row, reading);
+  } else if (reading.identity != nullptr &&
+             series_[series_row].identity == IdentityTable::kUnknown) {
+    set_identity(series_row, reading);
+    untold_.insert(series_row);
+  }
+  return series_row;
 }
 
 void MemoryCatalog::confirm(const CatalogAdditions& additions) {
@@ -456,6 +465,7 @@ void MemoryCatalog::confirm(const CatalogAdditions& additions) {
     const std::uint32_t device_row = record.is_device ? record.row : series_[record.row].device_row;
     const DeviceRow& owner = devices_[device_row];
     if (namespaces_[owner.namespace_row].name.empty() || owner.name.empty()) continue;  // gone
+    if (!record.is_device) untold_.erase(record.row);
     bool& durable = record.is_device ? devices_[record.row].durable : series_[record.row].durable;
     if (durable) continue;  // another batch carried it too
     durable = true;

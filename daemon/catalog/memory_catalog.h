@@ -13,9 +13,11 @@
 #include <memory>
 #include <mutex>
 #include <shared_mutex>
+#include <unordered_set>
 #include <utility>
 
 #include "catalog/catalog.h"
+#include "catalog/identity_table.h"
 #include "catalog/name_index.h"
 #include "catalog/name_store.h"
 #include "catalog/set_aside.h"
@@ -58,6 +60,10 @@ class MemoryCatalog final : public Catalog {
                                    std::string_view device_glob) const override;
   std::uint32_t device_rows() const override;
   Result<DeviceEntry> device_at(std::uint32_t row) const override;
+  bool may_be(std::string_view namespace_name, std::string_view device, std::string_view sensor,
+              const wire::SeriesIdentity& identity) const override;
+  bool has_old(std::string_view namespace_name, std::string_view device,
+               std::string_view prefix) const override;
   bool has_namespace(std::string_view name) const override;
   std::vector<std::uint32_t> select_device_rows(std::string_view namespace_name,
                                                 std::string_view device_glob) const override;
@@ -94,6 +100,7 @@ class MemoryCatalog final : public Catalog {
     std::uint32_t id = 0;
     bool durable = false;
     std::uint32_t before = kNoRow;  // the row of the same device that was added before
+    IdentityTable::Handle identity = IdentityTable::kUnknown;
   };
   // Neighbours in a batch mostly share namespace and device.
   struct Memo {
@@ -113,6 +120,15 @@ class MemoryCatalog final : public Catalog {
   std::uint32_t find_device_row(std::uint32_t namespace_row, std::string_view name) const;
   std::uint32_t find_series_row(std::uint32_t device_row, std::string_view name) const;
   std::uint32_t find_series_row(const wire::Reading& reading, Memo& memo) const;
+  // That of the reading's identity; `name` is what it is called, where that is not its name.
+  std::uint32_t find_series_row(std::uint32_t device_row, const wire::Reading& reading,
+                                std::string& name) const;
+  bool is_of(const SensorRow& series, std::string_view sensor,
+             const wire::SeriesIdentity& identity) const;
+  bool tells_identity(std::uint32_t series_row, const wire::Reading& reading) const;
+  void set_identity(std::uint32_t series_row, const wire::Reading& reading);
+  Bytes record_of(const SensorRow& series) const;
+  Bytes identity_bytes_of(const SensorRow& series) const;
   std::uint32_t add_namespace(std::string_view name, NamespaceId id);
   std::uint32_t add_device(std::uint32_t namespace_row, std::string_view name, std::uint32_t id);
   std::uint32_t add_series(std::uint32_t device_row, std::string_view name, std::uint32_t id);
@@ -142,7 +158,9 @@ class MemoryCatalog final : public Catalog {
   Status mark_repaired_before();
   Status load_record(ByteView key, ByteView value);
   Status load_device(std::uint32_t namespace_row, std::uint32_t id, ByteView name, ByteView value);
-  Status load_series(std::uint32_t namespace_row, const RecordKey& key, ByteView name);
+  Status load_series(std::uint32_t namespace_row, const RecordKey& key, ByteView name,
+                     ByteView value);
+  Status load_identity(std::uint32_t series_row, ByteView value);
   // Of what may have lost its name (catalog_recovery.cc): the row, made if there is none.
   std::uint32_t recovered_device(std::uint32_t namespace_row, std::uint32_t id);
   std::uint32_t recovered_series(std::uint32_t device_row, std::uint32_t id);
@@ -169,6 +187,10 @@ class MemoryCatalog final : public Catalog {
   std::vector<SensorRow> series_;
   NameIndex device_index_, series_index_;
   NameStore names_;
+  IdentityTable identities_{names_, seed_};
+  // Series whose identity was met by this process and is not durable: it travels with their
+  // readings until it is.
+  std::unordered_set<std::uint32_t> untold_;
   std::size_t durable_devices_ = 0;
   std::size_t durable_series_ = 0;
   std::size_t dropped_devices_ = 0;  // rows

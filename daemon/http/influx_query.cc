@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "influxql/parser.h"
+#include "wire/identity.h"
 #include "wire/json_values.h"
 #include "wire/reading.h"
 
@@ -214,9 +215,8 @@ std::set<std::string> InfluxAnswer::names_after(const std::optional<std::string>
   for (const catalog::SeriesRow row : catalog_.select_rows(database, wire::Selector{})) {
     const auto entry = catalog_.series_at(row);
     if (!entry.ok()) continue;
-    // What the line protocol put first into a sensor's name.
-    const std::string_view name =
-        std::string_view(entry->sensor).substr(0, entry->sensor.find_first_of(".{"));
+    const auto identity = wire::decode_identity(entry->identity);
+    const std::string_view name = identity.ok() ? identity->measurement : entry->sensor;
     if (last && name <= *last) continue;
     if (!is_all && name > *names.rbegin()) continue;
     if (!auth::allows(auth::Operation::Read, principal_, database, entry->device, entry->sensor))

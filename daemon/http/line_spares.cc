@@ -11,15 +11,14 @@ bool CatalogSeries::has_device(std::string_view namespace_name, std::string_view
 }
 
 bool CatalogSeries::has_series(std::string_view namespace_name, std::string_view device,
-                               std::string_view sensor) const {
-  return catalog_.find(namespace_name, device, sensor).ok();
+                               std::string_view sensor,
+                               const wire::SeriesIdentity& identity) const {
+  return catalog_.may_be(namespace_name, device, sensor, identity);
 }
 
 bool CatalogSeries::has_series_of(std::string_view namespace_name, std::string_view device,
                                   std::string_view prefix) const {
-  if (has_series(namespace_name, device, prefix)) return true;
-  const wire::Selector begun{wire::escape_name(device), wire::escape_name(prefix) + ".*"};
-  return !catalog_.select_rows(namespace_name, begun).empty();
+  return catalog_.has_old(namespace_name, device, prefix);
 }
 
 LineSpares::Loan LineSpares::take(std::string_view namespace_name) {

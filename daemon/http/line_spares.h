@@ -23,8 +23,8 @@ class CatalogSeries final : public wire::KnownSeries {
  public:
   explicit CatalogSeries(const catalog::Catalog& catalog) : catalog_(catalog) {}
   bool has_device(std::string_view namespace_name, std::string_view device) const override;
-  bool has_series(std::string_view namespace_name, std::string_view device,
-                  std::string_view sensor) const override;
+  bool has_series(std::string_view namespace_name, std::string_view device, std::string_view sensor,
+                  const wire::SeriesIdentity& identity) const override;
   bool has_series_of(std::string_view namespace_name, std::string_view device,
                      std::string_view prefix) const override;
 

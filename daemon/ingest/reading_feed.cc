@@ -8,11 +8,15 @@ namespace {
 
 std::size_t text_bytes(const wire::Reading& reading) {
   return reading.namespace_name.size() + reading.device.size() + reading.sensor.size() +
-         reading.value.text.size() + reading.value.content_type.size();
+         reading.value.text.size() + reading.value.content_type.size() +
+         (reading.identity == nullptr
+              ? 0
+              : reading.identity->device_keys.size() + reading.identity->body.size());
 }
 
 std::size_t kept_bytes(const wire::Reading& reading) {
-  return sizeof(reading) + text_bytes(reading);
+  return sizeof(reading) + text_bytes(reading) +
+         (reading.identity == nullptr ? 0 : sizeof(wire::SeriesIdentity));
 }
 
 }  // namespace
@@ -84,6 +88,11 @@ std::shared_ptr<ReadingFeed::Block> ReadingFeed::copy(
     keep(reading.sensor);
     keep(reading.value.text);
     keep(reading.value.content_type);
+    if (reading.identity == nullptr) continue;
+    wire::SeriesIdentity& identity = block->identities.emplace_back(*reading.identity);
+    keep(identity.device_keys);
+    keep(identity.body);
+    reading.identity = &identity;
   }
   return block;
 }

@@ -19,6 +19,7 @@
 
 #include "edgecase/clock.h"
 #include "edgecase/result.h"
+#include "wire/identity.h"
 #include "wire/reading.h"
 
 namespace edgecase::ingest {
@@ -70,6 +71,7 @@ class ReadingFeed {
     std::uint64_t first = 0;
     std::unique_ptr<char[]> text;
     std::vector<wire::Reading> readings;
+    std::deque<wire::SeriesIdentity> identities;  // of those that have one
     std::size_t bytes = 0;
   };
 

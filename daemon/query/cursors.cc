@@ -13,6 +13,7 @@ void name_reading(const catalog::SeriesEntry& series, std::int64_t time_ns,
   reading.namespace_name = series.namespace_name;
   reading.device = series.device;
   reading.sensor = series.sensor;
+  reading.identity = nullptr;
   reading.time_ns = time_ns;
 }
 
@@ -54,6 +55,8 @@ Result<bool> StoredCursor::next(wire::Reading& reading) {
     }
     EC_TRY(read);
     name_reading(scan_.series(), scan_.time_ns(), reading);
+    identity_.body = scan_.series().identity;
+    reading.identity = identity_.body.empty() ? nullptr : &identity_;
     given_.add(scan_.series().id, *reading.time_ns, *reading.time_ns);
     large_time_ns_ = *reading.time_ns;
     --series_left_;

@@ -11,6 +11,7 @@
 #include "query/given_readings.h"
 #include "query/query_service.h"
 #include "query/series_scan.h"
+#include "wire/identity.h"
 
 namespace edgecase::query {
 
@@ -38,6 +39,7 @@ class StoredCursor final : public ReadingCursor {
   Status read_value(wire::Reading& reading);
 
   SeriesScan scan_;
+  wire::SeriesIdentity identity_;  // of the reading that was handed out
   GivenReadings given_;
   std::unique_ptr<LargeText> large_;  // of the reading that was handed out
   std::int64_t large_time_ns_ = 0;

@@ -186,23 +186,47 @@ Status LineNames::name(std::string_view raw, ReadingBatch& batch, Reading& readi
     }
     scratch_ += suffix;
   };
+  const SeriesIdentity* identity = nullptr;
   bool is_old = false;
-  if (!kind.device.empty()) {
+  if (!kind.device.empty() && known_ != nullptr) {
     join(kind.old_prefix, {});
-    is_old = known_ != nullptr && known_->has_series(namespace_name_, kind.device, scratch_);
+    identity = identify(kind, key, batch);
+    is_old = known_->has_series(namespace_name_, kind.device, scratch_, *identity);
   }
   if (!is_old) {
     join(kind.prefix, kind.suffix);
+    joined_.assign(scratch_);
     make_name(scratch_, kSensorNameMaxBytes);
+    // What was in the name before the field's key was looked at before.
+    const bool is_plain =
+        kind.plain != nullptr && key.find('{') == std::string_view::npos && scratch_ == joined_;
+    if (is_plain) {
+      identity = kind.plain;
+    } else if (identity == nullptr) {
+      identity = identify(kind, key, batch);
+    }
   }
+  if (identity->body.size() > kIdentityMaxBytes)
+    return invalid_argument("measurement, tags and field have more than " +
+                            std::to_string(kIdentityMaxBytes) + " bytes");
   reading.sensor = batch.keep(scratch_);
+  reading.identity = identity;
   reading.series_number = 0;
   if (kind.fields.size() == kRememberedFieldsMax) return ok();
   const bool is_kept = &kind != &unremembered_kind_;
-  kind.fields.push_back({is_kept ? batch.keep(raw) : raw, reading.sensor});
+  kind.fields.push_back({is_kept ? batch.keep(raw) : raw, reading.sensor, identity});
   if (is_kept) ++fields_;
   look_at_field(kind.fields.size());
   return ok();
+}
+
+// Of a field whose name does not tell it.
+const SeriesIdentity* LineNames::identify(const Kind& kind, std::string_view field,
+                                          ReadingBatch& batch) const {
+  Bytes body;
+  append_identity_head(kind.tags, kind.measurement, field, body);
+  body += kind.tag_bytes;
+  return batch.keep_object(SeriesIdentity{0, kind.device_keys, batch.keep(body)});
 }
 
 Status LineNames::build(std::string_view raw, ReadingBatch& batch, TagSet& set) {
@@ -241,19 +265,53 @@ Status LineNames::build(std::string_view raw, ReadingBatch& batch, TagSet& set) 
     suffix_ += each.value;
   }
   if (!suffix_.empty()) suffix_ += '}';
+  measurement_ = measurement;
+  describe(set);
   set_old_prefix(measurement, named_by_[1] == nullptr ? named_by_[0] : nullptr);
   // Of no other tags both rules make one name.
   const bool may_be_old = !suffix_.empty() && named_by_[1] == nullptr && known_ != nullptr &&
                           known_->has_device(namespace_name_, set.device);
-  key_.assign(prefix_);
-  key_ += '\0';
-  key_ += suffix_;
-  if (may_be_old) {
-    key_ += '\0';
-    key_ += set.device;
-  }
+  key_.clear();
+  append_identity_text(prefix_, key_);
+  append_identity_text(suffix_, key_);
+  append_identity_text(device_keys_, key_);
+  append_identity_text(may_be_old ? set.device : std::string_view(), key_);
+  // Tags that names do not tell may be others under the same names.
+  if (!is_plain_) key_ += tag_bytes_;
   is_kind_of_device_ = may_be_old;
   return ok();
+}
+
+// Sets what the identities of the set's series have in common.
+void LineNames::describe(const TagSet& set) {
+  const bool is_of_two = named_by_[1] != nullptr;
+  device_keys_ = {};
+  if (is_of_two && named_by_[0]->value.find('.') == std::string_view::npos &&
+      set.device.size() == named_by_[0]->value.size() + 1 + named_by_[1]->value.size() &&
+      set.device.starts_with(named_by_[0]->value) && set.device.ends_with(named_by_[1]->value)) {
+    entity_keys_.assign(named_by_[0]->key);
+    entity_keys_ += kBetweenKeys;
+    entity_keys_ += named_by_[1]->key;
+    device_keys_ = entity_keys_;
+  } else if (!is_of_two && named_by_[0] != nullptr && set.device == named_by_[0]->value) {
+    device_keys_ = named_by_[0]->key;
+  }
+  // A name ends where it says, and leads back to its parts.
+  std::string name = prefix_ + suffix_;
+  make_name(name, SIZE_MAX);
+  is_plain_ = name == prefix_ + suffix_ && (!device_keys_.empty() || named_by_[0] == nullptr);
+  tag_bytes_.clear();
+  other_tags_ = 0;
+  for (const Tag& each : tags_) {
+    const bool names_device = &each == named_by_[0] || &each == named_by_[1];
+    if (names_device && !device_keys_.empty()) continue;
+    ++other_tags_;
+    append_identity_text(each.key, tag_bytes_);
+    append_identity_text(each.value, tag_bytes_);
+    if (each.key.find_first_of(",=") != std::string_view::npos ||
+        each.value.find(',') != std::string_view::npos)
+      is_plain_ = false;
+  }
 }
 
 const LineNames::Tag* LineNames::tag(std::string_view key) const {
@@ -314,6 +372,14 @@ void LineNames::fill(Kind& kind, std::string_view device, ReadingBatch& batch) c
   kind.suffix = batch.keep(suffix_);
   kind.device = is_kind_of_device_ ? device : std::string_view();
   kind.old_prefix = is_kind_of_device_ ? batch.keep(old_prefix_) : std::string_view();
+  kind.measurement = kind.prefix;
+  kind.device_keys = batch.keep(device_keys_);
+  kind.tags = other_tags_;
+  kind.tag_bytes = batch.keep(tag_bytes_);
+  kind.plain = nullptr;
+  if (!is_plain_) return;
+  kind.plain = batch.keep_object(
+      SeriesIdentity{static_cast<std::uint16_t>(kind.prefix.size()), kind.device_keys, {}});
 }
 
 // Of a set that build() has just made.

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "edgecase/result.h"
+#include "wire/identity.h"
 #include "wire/reading.h"
 
 namespace edgecase::wire {
@@ -38,9 +39,11 @@ class KnownSeries {
  public:
   virtual ~KnownSeries() = default;
   virtual bool has_device(std::string_view namespace_name, std::string_view device) const = 0;
+  // One of that name whose identity is not known, or is this one.
   virtual bool has_series(std::string_view namespace_name, std::string_view device,
-                          std::string_view sensor) const = 0;
-  // A series of the device whose name is `prefix`, or begins with it and a `.`.
+                          std::string_view sensor, const SeriesIdentity& identity) const = 0;
+  // A series of the device whose name is `prefix`, or begins with it and a `.`, and does not say
+  // its identity.
   virtual bool has_series_of(std::string_view namespace_name, std::string_view device,
                              std::string_view prefix) const = 0;
 };
@@ -83,6 +86,7 @@ class LineNames {
   struct Field {
     std::string_view raw;
     std::string_view sensor;
+    const SeriesIdentity* identity = nullptr;
   };
   struct Kind {
     std::string_view key;     // by which it is found
@@ -91,6 +95,12 @@ class LineNames {
     // Of a device that may have series by the rule of 0.1; else empty.
     std::string_view device;
     std::string_view old_prefix;
+    // Of all its series: the identity that their names tell; null: they do not.
+    const SeriesIdentity* plain = nullptr;
+    std::string_view measurement, device_keys;
+    // The tags that do not name the device, as in an identity's bytes: how many, and they.
+    std::size_t tags = 0;
+    std::string_view tag_bytes;
     std::vector<Field> fields;
   };
   struct TagSet {
@@ -129,6 +139,7 @@ class LineNames {
   // The field at field_, which the next one follows.
   void take(Reading& reading) {
     reading.sensor = field_->sensor;
+    reading.identity = field_->identity;
     const auto index = static_cast<std::uint32_t>(field_ - fields_begin_);
     reading.series_number = index < current_->numbers ? current_->first_number + index : 0;
     ++field_;
@@ -142,6 +153,9 @@ class LineNames {
   Status split_tags(std::string_view text, ReadingBatch& batch);
   void choose_device(std::string_view measurement);
   const Tag* tag(std::string_view key) const;
+  void describe(const TagSet& set);
+  const SeriesIdentity* identify(const Kind& kind, std::string_view field,
+                                 ReadingBatch& batch) const;
   void set_old_prefix(std::string_view measurement, const Tag* device);
   void fill(Kind& kind, std::string_view device, ReadingBatch& batch) const;
   TagSet& remember(const TagSet& built, std::uint64_t hash, ReadingBatch& batch);
@@ -169,6 +183,10 @@ class LineNames {
   // Of the set that is being built.
   std::vector<Tag> tags_;
   std::string device_, prefix_, suffix_, old_prefix_, key_;
+  std::string_view measurement_, device_keys_;
+  std::string tag_bytes_, entity_keys_, joined_;
+  std::size_t other_tags_ = 0;      // that do not name the device
+  bool is_plain_ = false;           // names tell the identity
   bool is_kind_of_device_ = false;  // its kind is its own
   bool is_device_made_ = false;  // device_ is the name; else device_tag_ has it, or the measurement
   const Tag* named_by_[2] = {};  // the tags that name the device

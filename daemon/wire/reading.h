@@ -9,9 +9,11 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <new>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 namespace edgecase::wire {
@@ -88,6 +90,8 @@ enum class TimeSource : std::uint8_t {
   LastHeard,  // somebody says that the device was heard then
 };
 
+struct SeriesIdentity;  // identity.h
+
 struct Reading {
   std::string_view namespace_name;
   std::string_view device;
@@ -97,6 +101,8 @@ struct Reading {
   // On the way in: how long the topic's rule keeps the series, or one of the two below.
   std::int64_t retention_ns = 0;
   const TopicMetadata* metadata = nullptr;  // and what it says of new devices; null: nothing
+  // Of its series; null: its names say all that there is. Owned like the names.
+  const SeriesIdentity* identity = nullptr;
   // Not 0: under one ReadingBatch::numbering, readings with the same number are of the same
   // namespace, device and sensor.
   std::uint32_t series_number = 0;
@@ -118,6 +124,14 @@ struct ReadingBatch {
     char* const copy = room(text.size());
     std::memcpy(copy, text.data(), text.size());
     return {copy, text.size()};
+  }
+  // The same of something that needs no destructor.
+  template <typename T>
+  const T* keep_object(const T& object) {
+    static_assert(std::is_trivially_destructible_v<T>);
+    void* at = room(sizeof(T) + alignof(T));
+    std::size_t space = sizeof(T) + alignof(T);
+    return new (std::align(alignof(T), sizeof(T), at, space)) T(object);
   }
   // `size` bytes, not initialised, that live as long.
   char* room(std::size_t size) {

@@ -1,8 +1,10 @@
 #include "wire/reading_format.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <utility>
 
 #include "wire/base64.h"
 #include "wire/line_protocol.h"
@@ -92,20 +94,37 @@ void append_json_value(const Value& value, std::string& out) {
   append_json_end(value, out);
 }
 
-void append_json_begin(const Reading& reading, std::string& out) {
+void append_json_identity(const Identity& identity, std::string& out) {
+  out.append(",\"measurement\":");
+  append_json_string(identity.measurement, out);
+  out.append(",\"tags\":{");
+  const char* between = "";
+  for (const auto& [key, value] : identity.tags) {
+    out.append(std::exchange(between, ","));
+    append_json_string(key, out);
+    out.push_back(':');
+    append_json_string(value, out);
+  }
+  out.append("},\"field\":");
+  append_json_string(identity.field, out);
+}
+
+// `identity`: null, it is that of the names.
+void append_json_begin(const Reading& reading, const Identity* identity, std::string& out) {
   out.append("{\"namespace\":");
   append_json_string(reading.namespace_name, out);
   out.append(",\"device\":");
   append_json_string(reading.device, out);
   out.append(",\"sensor\":");
   append_json_string(reading.sensor, out);
+  if (identity != nullptr) append_json_identity(*identity, out);
   out.append(",\"time\":\"");
   append_time(reading.time_ns.value_or(0), out);
   out.append("\",\"value\":");
 }
 
-void append_json(const Reading& reading, std::string& out) {
-  append_json_begin(reading, out);
+void append_json(const Reading& reading, const Identity* identity, std::string& out) {
+  append_json_begin(reading, identity, out);
   append_json_value(reading.value, out);
 }
 
@@ -117,20 +136,32 @@ void append_line_name(std::string_view name, std::string_view special, std::stri
   }
 }
 
+// Behind a name comes `,`, `=` or a space, which a `\` at its end would escape.
+bool has_line_form(std::string_view name) {
+  return !name.empty() && !name.ends_with('\\') && name.find('\n') == std::string_view::npos;
+}
+
+bool has_line_form(const Identity& identity) {
+  return has_line_form(identity.measurement) && has_line_form(identity.field) &&
+         std::all_of(identity.tags.begin(), identity.tags.end(), [](const auto& tag) {
+           return has_line_form(tag.first) && has_line_form(tag.second);
+         });
+}
+
 // Why there is no line form, or null.
-const char* no_line_form(const Reading& reading) {
+const char* no_line_form(const Reading& reading, const Identity* identity) {
   if (reading.value.type == ValueType::Bytes) return "bytes";
-  if (reading.sensor.starts_with('#')) return "a sensor beginning with #";
-  // Behind the name comes `,` or a space, which that `\` would escape.
-  if (reading.sensor.ends_with('\\') || reading.device.ends_with('\\')) {
-    return "a name ending in a backslash";
-  }
-  return nullptr;
+  const std::string_view measurement = identity == nullptr ? reading.sensor : identity->measurement;
+  if (measurement.starts_with('#')) return "a measurement beginning with #";
+  const bool has_form = identity == nullptr
+                            ? has_line_form(reading.sensor) && has_line_form(reading.device)
+                            : has_line_form(*identity);
+  return has_form ? nullptr : "a name that is empty, ends in a backslash or has several lines";
 }
 
 // False: it has no line form, and a comment stands in its place.
-bool append_line_begin(const Reading& reading, std::string& out) {
-  const char* const missing = no_line_form(reading);
+bool append_line_begin(const Reading& reading, const Identity* identity, std::string& out) {
+  const char* const missing = no_line_form(reading, identity);
   if (missing != nullptr) {
     // Names hold no line breaks, so the comment is one line.
     out.append("# ").append(reading.device).append("/").append(reading.sensor).append(" ");
@@ -138,10 +169,23 @@ bool append_line_begin(const Reading& reading, std::string& out) {
     out.append(": line protocol has no form for ").append(missing).append("\n");
     return false;
   }
-  append_line_name(reading.sensor, ", ", out);
-  out.append(",device=");
-  append_line_name(reading.device, ",= ", out);
-  out.append(" value=");
+  append_line_name(identity == nullptr ? reading.sensor : std::string_view(identity->measurement),
+                   ", ", out);
+  if (identity == nullptr) {
+    out.append(",device=");
+    append_line_name(reading.device, ",= ", out);
+    out.append(" value=");
+    return true;
+  }
+  for (const auto& [key, value] : identity->tags) {
+    out.push_back(',');
+    append_line_name(key, ",= ", out);
+    out.push_back('=');
+    append_line_name(value, ",= ", out);
+  }
+  out.push_back(' ');
+  append_line_name(identity->field, ",= ", out);
+  out.push_back('=');
   return true;
 }
 
@@ -155,8 +199,8 @@ void append_line_end(const Reading& reading, std::string& out) {
   out.push_back('\n');
 }
 
-void append_line(const Reading& reading, std::string& out) {
-  if (!append_line_begin(reading, out)) return;
+void append_line(const Reading& reading, const Identity* identity, std::string& out) {
+  if (!append_line_begin(reading, identity, out)) return;
   switch (reading.value.type) {
     case ValueType::Float64: append_double(reading.value.float64, out); break;
     case ValueType::Int64:
@@ -266,18 +310,35 @@ void ReadingFormatter::reading(const Reading& reading, std::string& out) {
   switch (format_) {
     case ReadingFormat::Csv: append_csv(reading, out); return;
     case ReadingFormat::Ndjson:
-      append_json(reading, out);
+      append_json(reading, identity_of_reading(reading), out);
       out.push_back('\n');
       return;
     case ReadingFormat::Json:
       open_object(out);
-      append_json(reading, out);
+      append_json(reading, identity_of_reading(reading), out);
       return;
     case ReadingFormat::Line:
       tell_namespace(reading, out);
-      append_line(reading, out);
+      append_line(reading, identity_of_reading(reading), out);
       return;
   }
+}
+
+// Null: that of the names.
+const Identity* ReadingFormatter::identity_of_reading(const Reading& reading) {
+  if (reading.identity == nullptr) return nullptr;
+  const SeriesIdentity& given = *reading.identity;
+  const bool is_told = identity_ && identity_->device == reading.device &&
+                       identity_->sensor == reading.sensor &&
+                       identity_->measurement_bytes == given.measurement_bytes &&
+                       identity_->device_keys == given.device_keys && identity_->body == given.body;
+  if (!is_told) {
+    identity_ =
+        Told{std::string(reading.device),    std::string(reading.sensor),
+             std::string(given.device_keys), std::string(given.body),
+             given.measurement_bytes,        identity_of(given, reading.device, reading.sensor)};
+  }
+  return &identity_->identity;
 }
 
 void ReadingFormatter::open_object(std::string& out) {
@@ -290,10 +351,12 @@ bool ReadingFormatter::begin_text(const Reading& reading, std::string& out) {
   switch (format_) {
     case ReadingFormat::Csv: append_csv_begin(reading, out); break;
     case ReadingFormat::Json: open_object(out); [[fallthrough]];
-    case ReadingFormat::Ndjson: append_json_begin(reading, out); break;
+    case ReadingFormat::Ndjson:
+      append_json_begin(reading, identity_of_reading(reading), out);
+      break;
     case ReadingFormat::Line:
       tell_namespace(reading, out);
-      if (!append_line_begin(reading, out)) return false;
+      if (!append_line_begin(reading, identity_of_reading(reading), out)) return false;
       break;
   }
   if (is_text || format_ != ReadingFormat::Csv) out.push_back('"');

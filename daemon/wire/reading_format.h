@@ -6,24 +6,29 @@
 //           lines end in LF. type: float int bool text bytes; bytes are base64, and a content type
 //           other than kDefaultContentType follows as `bytes;image/jpeg`.
 //   ndjson  one object a line, as POST /api/v1/readings takes them. `type` is there for int and
-//           bytes only; bytes also have `content_type`.
+//           bytes only; bytes also have `content_type`. `measurement`, `tags` and `field` are there
+//           where the identity is not the one that the names give.
 //   json    the same objects in one array.
-//   line    Influx line protocol, `sensor,device=DEVICE value=VALUE NANOSECONDS`: with the mapping
-//           of CONTRACT section 6 it leads back to the same series. It names no namespace; where
-//           several are asked for, LineNamespaces::Told, a comment `# CONTEXT-DATABASE: NAMESPACE`
-//           stands before the readings of each, below a first line `# DML`: as `influx -import`
-//           takes them, and `edgecase import`. A reading without a line form becomes a comment
-//           line beginning with `#`, which parsers pass over: bytes, and names that line protocol
-//           cannot quote (ending in `\`, or a sensor beginning with `#`).
+//   line    Influx line protocol, of the series' identity, or `sensor,device=DEVICE value=VALUE
+//           NANOSECONDS`: with the mapping of CONTRACT section 6 it leads back to the same series.
+//           It names no namespace; where several are asked for, LineNamespaces::Told, a comment `#
+//           CONTEXT-DATABASE: NAMESPACE` stands before the readings of each, below a first line `#
+//           DML`: as `influx -import` takes them, and `edgecase import`. A reading without a line
+//           form becomes a comment line beginning with `#`, which parsers pass over: bytes, and
+//           names that line protocol cannot quote (ending in `\`, empty, or a measurement beginning
+//           with `#`).
 //
 // Floats print in the shortest form that reads back equal.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "edgecase/result.h"
 #include "wire/base64.h"
+#include "wire/identity.h"
 #include "wire/reading.h"
 
 namespace edgecase::wire {
@@ -56,10 +61,19 @@ class ReadingFormatter {
  private:
   void open_object(std::string& out);
   void tell_namespace(const Reading& reading, std::string& out);
+  const Identity* identity_of_reading(const Reading& reading);
+
+  // The identity of the readings before, by what they said of it.
+  struct Told {
+    std::string device, sensor, device_keys, body;
+    std::uint16_t measurement_bytes = 0;
+    Identity identity;
+  };
 
   ReadingFormat format_;
   bool tells_namespaces_;
   std::string told_;  // of the readings before; empty: none
+  std::optional<Told> identity_;
   bool first_ = true;
   Base64Encoder base64_;
 };

@@ -12,6 +12,7 @@
 
 #include "wire/base64.h"
 #include "wire/decimal.h"
+#include "wire/identity.h"
 #include "wire/json_scan.h"
 #include "wire/json_text.h"
 #include "wire/names.h"
@@ -51,8 +52,7 @@ class Decoder : public nlohmann::json_sax<Json> {
     switch (value.kind) {
       case OddValue::Kind::Bool: return boolean(value.boolean);
       case OddValue::Kind::Number: return odd_number(*odd, value.number);
-      case OddValue::Kind::NoValue:
-      case OddValue::Kind::Bad: break;
+      default: break;
     }
     if (!scalar(Scalar::Kind::Null)) return false;
     if (depth_ == object_depth_ + 1) complain(number_problem(*odd));
@@ -79,8 +79,8 @@ class Decoder : public nlohmann::json_sax<Json> {
   }
   bool number_float(Json::number_float_t value, const std::string& raw) override {
     // Whole numbers beyond 64 bits arrive here too.
-    const bool whole = raw.find_first_of(".eE") == std::string::npos;
-    if (!scalar(whole ? Scalar::Kind::Huge : Scalar::Kind::Decimal)) return false;
+    const bool is_whole = raw.find_first_of(".eE") == std::string::npos;
+    if (!scalar(is_whole ? Scalar::Kind::Huge : Scalar::Kind::Decimal)) return false;
     target_->decimal = value;
     read_number(raw, target_->decimal);  // the library reads by the locale
     return true;
@@ -88,6 +88,10 @@ class Decoder : public nlohmann::json_sax<Json> {
   bool string(std::string& value) override {
     const auto long_text = text_->next_string();
     if (!scalar(Scalar::Kind::Text)) return false;
+    if (in_tags_ && depth_ == object_depth_ + 2 && !long_text) {
+      tags_.emplace_back(tag_key_, value);
+      return true;
+    }
     if (long_text) return take_long_text(*long_text);
     target_->text.swap(value);
     return true;
@@ -100,9 +104,15 @@ class Decoder : public nlohmann::json_sax<Json> {
       begin_reading();
       return true;
     }
+    if (depth_ == object_depth_ + 2 && target_ == &member(Key::Tags)) {
+      target_->kind = Scalar::Kind::Nested;
+      in_tags_ = true;
+      return true;
+    }
     return nested();
   }
   bool end_object() override {
+    in_tags_ = in_tags_ && depth_ != object_depth_ + 2;
     --depth_;
     if (depth_ == object_depth_) finish_reading();
     return hand_over_slice();
@@ -128,11 +138,13 @@ class Decoder : public nlohmann::json_sax<Json> {
                                   std::to_string(options_.keys_max));
       return false;
     }
+    if (in_tags_ && depth_ == object_depth_ + 2) tag_key_ = name;
     if (depth_ != object_depth_ + 1) return true;
     const Key found = key_of(name);
     if (found == Key::Unknown) {
       complain("unknown key \"" + name.substr(0, kNameMaxBytes) +
-               "\"; known are namespace device sensor time value type content_type");
+               "\"; known are namespace device sensor time value type content_type "
+               "measurement tags field");
       target_ = &ignored_;
       return true;
     }
@@ -176,6 +188,7 @@ class Decoder : public nlohmann::json_sax<Json> {
   // A scalar of the current object, of something nested in it, or where an object should be.
   bool scalar(Scalar::Kind kind) {
     if (depth_ > object_depth_ + 1) {
+      if (in_tags_ && kind != Scalar::Kind::Text) complain("a tag's value is a text");
       target_ = &ignored_;
     } else if (depth_ <= object_depth_) {
       if (!in_array_) return stray();
@@ -218,6 +231,8 @@ class Decoder : public nlohmann::json_sax<Json> {
       member.long_text = {};
     }
     complaint_.clear();
+    tags_.clear();
+    in_tags_ = false;
   }
   void complain(std::string text) {
     if (complaint_.empty()) complaint_ = std::move(text);
@@ -236,6 +251,7 @@ class Decoder : public nlohmann::json_sax<Json> {
   Scalar& member(Key key) { return members_[static_cast<std::size_t>(key)]; }
 
   Status build(Reading& reading);
+  Status take_identity(Reading& reading);
   Status take_name(Key key, std::string_view& last, std::string_view& name);
   Status take_value(Value& value);
   Status take_typed_value(ValueType type, Value& value);
@@ -260,6 +276,9 @@ class Decoder : public nlohmann::json_sax<Json> {
   Scalar* target_ = &ignored_;
   JsonText* text_ = nullptr;  // of the document
   std::string complaint_;
+  bool in_tags_ = false;  // the object of the member of that name is open
+  std::string tag_key_;
+  Identity::Tags tags_;  // of the reading
   Status failure_;
   // Neighbours mostly share their names: one copy serves them all.
   std::string_view last_namespace_, last_device_, last_sensor_;
@@ -281,8 +300,7 @@ Status Decoder::decode(std::string_view document, std::uint64_t line, Shape shap
   // What came before the first of them has been built, and may have been taken as a slice.
   decoded_elements_ = element_;
   EC_ASSIGN_OR_RETURN(const bool tolerantly, parse(tolerant));
-  if (tolerantly) return ok();
-  return failure_.ok() ? strict_failure : failure_;
+  return tolerantly ? ok() : failure_.ok() ? strict_failure : failure_;
 }
 
 // Busy: the machine lacks something.
@@ -324,9 +342,7 @@ void Decoder::finish_reading() {
 // False: whoever takes it failed.
 bool Decoder::hand_over_slice() {
   if (!options_.take_slice) return true;
-  if (batch_.readings.size() < kJsonSliceReadings && kept_bytes_ < kJsonSliceBytes) {
-    return true;
-  }
+  if (batch_.readings.size() < kJsonSliceReadings && kept_bytes_ < kJsonSliceBytes) return true;
   failure_ = options_.take_slice(batch_);
   batch_.clear();
   kept_bytes_ = 0;
@@ -343,8 +359,22 @@ Status Decoder::build(Reading& reading) {
   EC_TRY(take_name(Key::Device, last_device_, reading.device));
   EC_TRY(take_name(Key::Sensor, last_sensor_, reading.sensor));
   EC_ASSIGN_OR_RETURN(reading.time_ns, time_of(member(Key::Time)));
+  EC_TRY(take_identity(reading));
   EC_TRY(take_value(reading.value));
   return check_value(reading.value);
+}
+
+Status Decoder::take_identity(Reading& reading) {
+  EC_ASSIGN_OR_RETURN(
+      const auto identity,
+      identity_of_members(member(Key::Measurement), member(Key::Tags), tags_, member(Key::Field)));
+  if (!identity) return ok();
+  Bytes body;
+  const SeriesIdentity made = series_identity(*identity, reading.device, reading.sensor, body);
+  if (made == identity_of_names(reading.sensor)) return ok();
+  reading.identity = batch_.keep_object(
+      SeriesIdentity{made.measurement_bytes, keep(made.device_keys), keep(made.body)});
+  return ok();
 }
 
 Status Decoder::take_name(Key key, std::string_view& last, std::string_view& name) {
@@ -364,17 +394,15 @@ Status Decoder::take_value(Value& value) {
   const Scalar& given = member(Key::Value);
   if (given.kind == Scalar::Kind::None) return invalid_argument("\"value\" is missing");
   const Scalar& type = member(Key::Type);
+  const bool has_content_type = member(Key::ContentType).kind != Scalar::Kind::None;
   if (type.kind != Scalar::Kind::None) {
     if (type.kind != Scalar::Kind::Text) return invalid_argument("\"type\" is no string");
     EC_ASSIGN_OR_RETURN(const ValueType wanted, parse_value_type(type.text));
-    if (wanted != ValueType::Bytes && member(Key::ContentType).kind != Scalar::Kind::None) {
+    if (wanted != ValueType::Bytes && has_content_type)
       return invalid_argument("\"content_type\" belongs to \"type\":\"bytes\" alone");
-    }
     return take_typed_value(wanted, value);
   }
-  if (member(Key::ContentType).kind != Scalar::Kind::None) {
-    return invalid_argument("\"content_type\" needs \"type\":\"bytes\"");
-  }
+  if (has_content_type) return invalid_argument("\"content_type\" needs \"type\":\"bytes\"");
   switch (given.kind) {
     case Scalar::Kind::Boolean: return take_typed_value(ValueType::Bool, value);
     case Scalar::Kind::Text: return take_typed_value(ValueType::Text, value);
@@ -387,27 +415,8 @@ Status Decoder::take_typed_value(ValueType type, Value& value) {
   if (given.kind == Scalar::Kind::Null) return invalid_argument("\"value\" is null");
   switch (type) {
     case ValueType::Float64:
-      if (given.kind != Scalar::Kind::Integer && given.kind != Scalar::Kind::Huge &&
-          given.kind != Scalar::Kind::Decimal) {
-        return invalid_argument("\"value\" is no number");
-      }
-      value = Value::of_float64(given.decimal);
-      return ok();
     case ValueType::Int64:
-      if (given.kind == Scalar::Kind::Huge) {
-        return invalid_argument("\"value\" is outside what a 64-bit integer can hold");
-      }
-      if (given.kind != Scalar::Kind::Integer) {
-        return invalid_argument("\"value\" is no whole number");
-      }
-      value = Value::of_int64(given.integer);
-      return ok();
-    case ValueType::Bool:
-      if (given.kind != Scalar::Kind::Boolean) {
-        return invalid_argument("\"value\" is neither true nor false");
-      }
-      value = Value::of_bool(given.boolean);
-      return ok();
+    case ValueType::Bool: return take_plain_value(given, type, value);
     case ValueType::Text:
       if (given.kind != Scalar::Kind::Text) return invalid_argument("\"value\" is no string");
       value = Value::of_text(given.long_text.empty() ? keep(given.text) : keep_long(given));
@@ -468,9 +477,8 @@ Status decode_readings_json(std::string_view body, const JsonDecodeOptions& opti
   if (begin == std::string_view::npos) return invalid_argument("the body is empty");
   const std::size_t line_end = body.find('\n', begin);
   const bool one_line = line_end == std::string_view::npos || is_blank(body.substr(line_end));
-  if (options.form == JsonDecodeOptions::Form::Lines) {
+  if (options.form == JsonDecodeOptions::Form::Lines)
     return decode_lines(body, options, batch, outcome);
-  }
   const bool array = body[begin] == '[';
   if (!array && !one_line && looks_like_whole_object(body.substr(begin, line_end - begin))) {
     return decode_lines(body, options, batch, outcome);

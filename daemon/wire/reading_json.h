@@ -1,7 +1,9 @@
 // What POST /api/v1/readings takes: one object, an array of them, or NDJSON.
 //
-//   {"namespace"?,"device","sensor","time"?,"value","type"?,"content_type"?}
+//   {"namespace"?,"device","sensor","time"?,"value","type"?,"content_type"?,
+//    "measurement"?,"tags"?,"field"?}
 //
+// measurement, tags (an object of texts) and field: the series' identity, as exports have it.
 // time: RFC 3339 text, or whole nanoseconds since 1970; null: none. type: float, int, bool, text,
 // bytes; left out, numbers are float64, true and false bool, strings text. bytes are base64.
 // Anything else in an object is refused: a misspelt key must not lose data in silence.

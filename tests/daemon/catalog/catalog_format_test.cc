@@ -40,7 +40,7 @@ TEST_CASE("catalog format: every other length and kind of key is corruption") {
 }
 
 TEST_CASE("catalog format: a record is the documented bytes") {
-  CHECK(catalog::encode_record(FieldTag::Name, "temp") == Bytes("\1\1\4temp"));
+  CHECK(catalog::encode_record(FieldTag::Name, "temp") == Bytes("\2\1\4temp"));
   const std::string name(128, 'n');
   const Bytes record = catalog::encode_record(FieldTag::Name, name);
   const auto back = catalog::decode_record_field(record, FieldTag::Name);
@@ -72,7 +72,7 @@ TEST_CASE("catalog format: a cut record is corruption at every length") {
 }
 
 TEST_CASE("catalog format: a newer record is unsupported, not misread") {
-  const Bytes newer = Bytes("\2\1\4temp");
+  const Bytes newer = Bytes("\3\1\4temp");
   CHECK(catalog::decode_record_field(newer, FieldTag::Name).status().code() ==
         StatusCode::Unsupported);
 }

@@ -106,8 +106,8 @@ TEST_CASE("line names: what is stored by the rule of version 0.1 goes on there")
     bool has_device(std::string_view, std::string_view device) const override {
       return device == "pi" || device == "sda1";
     }
-    bool has_series(std::string_view, std::string_view device,
-                    std::string_view sensor) const override {
+    bool has_series(std::string_view, std::string_view device, std::string_view sensor,
+                    const SeriesIdentity&) const override {
       return (device == "pi" && sensor == "cpu.cpu0.idle") ||
              (device == "sda1" && sensor == "disk.pi.used");
     }

@@ -1,0 +1,127 @@
+// MemoryCatalog's identities of series: which series a reading's is, and what is recorded of it.
+#include <utility>
+
+#include "catalog/catalog_format.h"
+#include "catalog/memory_catalog.h"
+
+namespace edgecase::catalog {
+
+std::uint32_t MemoryCatalog::find_series_row(std::uint32_t device_row, const wire::Reading& reading,
+                                             std::string& name) const {
+  const std::uint32_t row = find_series_row(device_row, reading.sensor);
+  if (row == kNoRow || reading.identity == nullptr) return row;
+  const auto is_its = [&](std::uint32_t each, std::string_view sensor) {
+    return is_of(series_[each], sensor, *reading.identity);
+  };
+  if (is_its(row, reading.sensor)) return row;
+  // The name is another identity's. Two hashes alike, again and again, are no accident.
+  const Bytes identity =
+      wire::encode_identity(wire::identity_of(*reading.identity, reading.device, reading.sensor));
+  for (unsigned attempt = 0;; ++attempt) {
+    name = wire::name_of_taken(reading.sensor, identity, attempt);
+    const std::uint32_t taken = find_series_row(device_row, name);
+    if (taken == kNoRow || identity_bytes_of(series_[taken]) == identity) return taken;
+  }
+}
+
+// `sensor`: by which name the identity is told.
+bool MemoryCatalog::is_of(const SensorRow& series, std::string_view sensor,
+                          const wire::SeriesIdentity& identity) const {
+  if (series.identity == IdentityTable::kUnknown) return true;
+  if (series.name == sensor && identities_.at(series.identity, sensor) == identity) return true;
+  const wire::SeriesIdentity own = identities_.at(series.identity, series.name);
+  // By one's name and by the other's text: they may be told in two ways.
+  if (own.body.empty() && identity.body.empty() && series.name == sensor) return false;
+  return identity_bytes_of(series) == wire::encode_identity(wire::identity_of(
+                                          identity, devices_[series.device_row].name, sensor));
+}
+
+// Also that of its names.
+Bytes MemoryCatalog::identity_bytes_of(const SensorRow& series) const {
+  if (series.identity == IdentityTable::kUnknown) return {};
+  return wire::encode_identity(wire::identity_of(identities_.at(series.identity, series.name),
+                                                 devices_[series.device_row].name, series.name));
+}
+
+bool MemoryCatalog::may_be(std::string_view namespace_name, std::string_view device,
+                           std::string_view sensor, const wire::SeriesIdentity& identity) const {
+  const std::shared_lock lock(mutex_);
+  const std::uint32_t namespace_row = find_namespace_row(namespace_name);
+  const std::uint32_t device_row =
+      namespace_row == kNoRow ? kNoRow : find_device_row(namespace_row, device);
+  const std::uint32_t row = device_row == kNoRow ? kNoRow : find_series_row(device_row, sensor);
+  return row != kNoRow && is_of(series_[row], sensor, identity);
+}
+
+bool MemoryCatalog::has_old(std::string_view namespace_name, std::string_view device,
+                            std::string_view prefix) const {
+  const std::shared_lock lock(mutex_);
+  const std::uint32_t namespace_row = find_namespace_row(namespace_name);
+  const std::uint32_t device_row =
+      namespace_row == kNoRow ? kNoRow : find_device_row(namespace_row, device);
+  if (device_row == kNoRow) return false;
+  for (std::uint32_t row = devices_[device_row].last_series; row != kNoRow;
+       row = series_[row].before) {
+    const SensorRow& series = series_[row];
+    const bool is_begun =
+        series.name.starts_with(prefix) && !series.name.empty() &&
+        (series.name.size() == prefix.size() || series.name[prefix.size()] == '.');
+    const bool is_told = series.identity != IdentityTable::kUnknown &&
+                         identities_.at(series.identity, series.name).body.empty();
+    if (is_begun && !is_told) return true;
+  }
+  return false;
+}
+
+// Whether the reading brings what the series does not say durably.
+bool MemoryCatalog::tells_identity(std::uint32_t series_row, const wire::Reading& reading) const {
+  if (reading.identity != nullptr && series_[series_row].identity == IdentityTable::kUnknown)
+    return true;
+  return !untold_.empty() && untold_.contains(series_row);
+}
+
+void MemoryCatalog::set_identity(std::uint32_t series_row, const wire::Reading& reading) {
+  SensorRow& series = series_[series_row];
+  const wire::SeriesIdentity names = wire::identity_of_names(series.name);
+  const wire::SeriesIdentity& given = reading.identity == nullptr ? names : *reading.identity;
+  if (series.name == reading.sensor) {
+    series.identity = identities_.keep(given, series.name);
+    return;
+  }
+  // It is called otherwise, so that its name does not tell the identity.
+  const std::string_view device = devices_[series.device_row].name;
+  Bytes body;
+  const wire::Identity identity = wire::identity_of(given, device, reading.sensor);
+  series.identity =
+      identities_.keep(wire::series_identity(identity, device, series.name, body), series.name);
+}
+
+Bytes MemoryCatalog::record_of(const SensorRow& series) const {
+  Bytes record = encode_record(FieldTag::Name, series.name);
+  if (series.identity == IdentityTable::kUnknown) return record;
+  const bool is_of_names = series.identity == IdentityTable::kOfNames;
+  append_record_field(FieldTag::Identity, is_of_names ? Bytes() : identity_bytes_of(series),
+                      record);
+  return record;
+}
+
+Status MemoryCatalog::load_identity(std::uint32_t series_row, ByteView value) {
+  EC_ASSIGN_OR_RETURN(const bool is_told, has_record_field(value, FieldTag::Identity));
+  if (!is_told) return ok();
+  EC_ASSIGN_OR_RETURN(const ByteView bytes, find_record_field(value, FieldTag::Identity));
+  SensorRow& series = series_[series_row];
+  series.identity = IdentityTable::kOfNames;
+  if (bytes.empty()) return ok();
+  const auto identity = wire::decode_identity(bytes);
+  if (!identity.ok()) {
+    return corruption("catalog: series " + std::string(series.name) + ": " +
+                      identity.status().message());
+  }
+  Bytes body;
+  const std::string_view device = devices_[series.device_row].name;
+  series.identity =
+      identities_.keep(wire::series_identity(*identity, device, series.name, body), series.name);
+  return ok();
+}
+
+}  // namespace edgecase::catalog

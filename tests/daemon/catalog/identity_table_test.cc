@@ -1,0 +1,170 @@
+#include "catalog/identity_table.h"
+
+#include <doctest/doctest.h>
+
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "catalog/catalog_format.h"
+#include "catalog/erased.h"
+#include "catalog/memory_catalog.h"
+#include "support/model_engine.h"
+#include "wire/line_protocol.h"
+
+namespace edgecase::catalog {
+namespace {
+
+// What came as lines, as the catalog has it.
+struct Lines {
+  test::ModelEngine engine;
+  std::unique_ptr<Catalog> catalog = Catalog::open(engine, {}).value();
+
+  // Says names, as `device/sensor`, in the lines' order.
+  std::vector<std::string> take(const std::string& text, bool is_written = true) {
+    wire::ReadingBatch batch;
+    wire::LineProtocolDecoder decoder(text, {});
+    REQUIRE(decoder.next(batch));
+    REQUIRE(decoder.errors().empty());
+    std::vector<SeriesId> ids;
+    CatalogAdditions additions;
+    REQUIRE(catalog->resolve(batch.readings, ids, additions).ok());
+    written = additions.size();
+    if (!is_written) return {};
+    WriteBatch writes;
+    additions.append_to(writes);
+    REQUIRE(engine.write(writes, Durability::Sync).ok());
+    catalog->confirm(additions);
+    std::vector<std::string> names;
+    for (const SeriesId& id : ids) {
+      for (const SeriesEntry& entry : catalog->select("", wire::Selector{})) {
+        if (entry.id == id) names.push_back(entry.device + "/" + entry.sensor);
+      }
+    }
+    return names;
+  }
+  // By name: what each series is.
+  std::map<std::string, wire::Identity> identities() {
+    std::map<std::string, wire::Identity> all;
+    for (const SeriesEntry& entry : catalog->select("", wire::Selector{})) {
+      all[entry.device + "/" + entry.sensor] =
+          entry.identity.empty()
+              ? wire::identity_of(wire::identity_of_names(entry.sensor), entry.device, entry.sensor)
+              : wire::decode_identity(entry.identity).value();
+    }
+    return all;
+  }
+  void reopen() { catalog = Catalog::open(engine, {}).value(); }
+
+  std::size_t written = 0;
+};
+
+}  // namespace
+
+TEST_CASE("catalog: a series keeps its identity, also after a restart") {
+  Lines lines;
+  const std::vector<std::string> names = lines.take(
+      "cpu,cpu=cpu0,host=pi idle=1 1\ntemp,device=kitchen value=1 1\n"
+      "km/h,host=pi value=1 1\nkm:h,host=pi value=1 1\nm,host=p/i v=1 1\n");
+  REQUIRE(names.size() == 5);
+  CHECK(names[0] == "pi/cpu.idle{cpu=cpu0}");
+  CHECK(names[1] == "kitchen/temp");
+  CHECK(names[2] == "pi/km:h");
+  CHECK(names[3].starts_with("pi/km:h~"));
+  CHECK(names[4] == "p:i/m.v");
+  for (int round = 0; round < 2; ++round) {
+    const auto all = lines.identities();
+    REQUIRE(all.size() == 5);
+    CHECK(all.at(names[0]) == wire::Identity{"cpu", {{"cpu", "cpu0"}, {"host", "pi"}}, "idle"});
+    CHECK(all.at(names[1]) == wire::Identity{"temp", {{"device", "kitchen"}}, "value"});
+    CHECK(all.at(names[2]) == wire::Identity{"km/h", {{"host", "pi"}}, "value"});
+    CHECK(all.at(names[3]) == wire::Identity{"km:h", {{"host", "pi"}}, "value"});
+    CHECK(all.at(names[4]) == wire::Identity{"m", {{"host", "p/i"}}, "v"});
+    lines.reopen();
+  }
+  // What comes again finds its own, whichever came first.
+  CHECK(lines.take("km:h,host=pi value=2 2\nkm/h,host=pi value=2 2\n") ==
+        std::vector<std::string>{names[3], names[2]});
+  CHECK(lines.written == 0);
+}
+
+TEST_CASE("catalog: whatever identities are made of, no two share a series") {
+  Lines lines;
+  const std::string text =
+      "a,host=d b.c=1 1\na.b,host=d c=1 1\na.b.c,host=d value=1 1\na,device=d b.c=1 1\n"
+      "m{x\\=1},host=d value=1 1\nm,host=d,x=1 value=1 1\nm,host=d,x=1\\,y\\=2 value=1 1\n"
+      "m,host=d,x=1,y=2 value=1 1\ns/t,host=d value=1 1\ns:t,host=d value=1 1\n"
+      "v,host=a/b value=1 1\nv,host=a:b value=1 1\nw,domain=a,entity_id=b.c value=1 1\n"
+      "w,domain=a.b,entity_id=c value=1 1\n";
+  const std::vector<std::string> names = lines.take(text);
+  const std::set<std::string> distinct(names.begin(), names.end());
+  CHECK(distinct.size() == 14);
+  lines.reopen();
+  CHECK(lines.take(text) == names);
+  CHECK(lines.identities().size() == 14);
+}
+
+TEST_CASE("catalog: a series of version 1 takes the identity of the first line that is stored") {
+  Lines lines;
+  const NamespaceId id = lines.catalog->ensure_namespace("default").value();
+  const NamespaceId own = lines.engine.find_namespace(kCatalogNamespace)->id;
+  WriteBatch old;
+  old.put(own, encode_record_key({RecordKind::Device, id, 1, 0}), Bytes("\1\1\2pi"));
+  old.put(own, encode_record_key({RecordKind::Sensor, id, 1, 1}), Bytes("\1\1\4km:h"));
+  REQUIRE(lines.engine.write(old, Durability::Sync).ok());
+  lines.reopen();
+  CHECK(lines.identities().at("pi/km:h").measurement == "km:h");
+  // One that is not written is brought again by whoever comes.
+  lines.take("km/h,host=pi value=1 1\n", false);
+  CHECK(lines.written == 1);
+  lines.take("km/h,host=pi value=1 1\n", false);
+  CHECK(lines.written == 1);
+  CHECK(lines.take("km/h,host=pi value=1 1\n") == std::vector<std::string>{"pi/km:h"});
+  lines.take("km/h,host=pi value=1 2\n");
+  CHECK(lines.written == 0);
+  CHECK(lines.take("km:h,host=pi value=1 1\n")[0].starts_with("pi/km:h~"));
+  lines.reopen();
+  CHECK(lines.identities().at("pi/km:h").measurement == "km/h");
+}
+
+TEST_CASE("catalog: a damaged identity is said, and an erased one is gone") {
+  Lines lines;
+  const std::vector<std::string> names =
+      lines.take("km/h,host=pi value=1 1\nx,host=pi value=1 1\n");
+  Erased erased;
+  erased.series = lines.catalog->select("default", wire::parse_selector("pi/km:h").value());
+  REQUIRE(erased.series.size() == 1);
+  lines.catalog->forget(erased);
+  CHECK(lines.identities().size() == 1);
+  const NamespaceId own = lines.engine.find_namespace(kCatalogNamespace)->id;
+  const SeriesEntry other = lines.catalog->find("default", "pi", "x").value();
+  Bytes record = encode_record(FieldTag::Name, "x");
+  append_record_field(FieldTag::Identity, "\5x", record);
+  WriteBatch bad;
+  bad.put(own,
+          encode_record_key(
+              {RecordKind::Sensor, other.id.namespace_id, other.id.device, other.id.sensor}),
+          record);
+  REQUIRE(lines.engine.write(bad, Durability::Sync).ok());
+  CHECK(Catalog::open(lines.engine, {}).status().code() == StatusCode::Corruption);
+}
+
+TEST_CASE("catalog: what identities have in common is kept once") {
+  NameStore names;
+  IdentityTable table(names, 7);
+  const Bytes body = wire::encode_identity({"km/h", {{"fleet", "South"}}, "value"});
+  const wire::SeriesIdentity identity{0, "host", body};
+  const IdentityTable::Handle first = table.keep(identity, "km:h{fleet=South}");
+  const std::uint64_t bytes = names.used_bytes();
+  for (int i = 0; i < 1'000; ++i) CHECK(table.keep(identity, "km:h{fleet=South}") == first);
+  CHECK(names.used_bytes() == bytes);
+  CHECK(table.at(first, "km:h{fleet=South}") == identity);
+  for (int i = 0; i < 1'001; ++i) table.give_back(first);
+  const IdentityTable::Handle again = table.keep(identity, "km:h{fleet=South}");
+  CHECK(table.at(again, "km:h{fleet=South}") == identity);
+  CHECK(table.keep(wire::identity_of_names("s"), "s") == IdentityTable::kOfNames);
+}
+
+}  // namespace edgecase::catalog
