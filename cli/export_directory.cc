@@ -123,8 +123,9 @@ class Exporter {
   // The directory, and the note of what is exported into it.
   Status prepare() {
     const RangeArguments& range = request_.range;
-    EC_ASSIGN_OR_RETURN(from_, absolute_time(range.since.empty() ? range.from : "-" + range.since));
-    EC_ASSIGN_OR_RETURN(to_, absolute_time(range.to));
+    EC_ASSIGN_OR_RETURN(
+        from_, absolute_time(range.since.empty() ? range.from : "-" + range.since, range.zone));
+    EC_ASSIGN_OR_RETURN(to_, absolute_time(range.to, range.zone));
     EC_TRY(make_export_directory(directory_));
     const std::string note = directory_ + "/.edgecase-export.json";
     const nlohmann::json asked = {{"namespace", request_.namespaces.parameter()},

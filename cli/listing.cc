@@ -16,13 +16,14 @@
 namespace edgecase::cli {
 namespace {
 
-std::string time_of(const nlohmann::json& row, const char* name) {
+std::string time_of(const nlohmann::json& row, const char* name, const Zone& zone) {
   const std::string text = text_field(row, name);
   const Result<std::int64_t> time = wire::parse_rfc3339_ns(text);
-  return time.ok() ? short_time(*time) : (text.empty() ? "-" : text);
+  return time.ok() ? short_time(*time, zone.get()) : (text.empty() ? "-" : text);
 }
 
-int print_table(const nlohmann::json& rows, ListingKind kind, bool with_namespace) {
+int print_table(const nlohmann::json& rows, ListingKind kind, bool with_namespace,
+                const Zone& zone) {
   std::vector<Table::Column> columns;
   if (with_namespace) columns.push_back({"NAMESPACE", Align::Left});
   columns.push_back({kind == ListingKind::Series ? "SERIES" : "DEVICE", Align::Left});
@@ -42,8 +43,8 @@ int print_table(const nlohmann::json& rows, ListingKind kind, bool with_namespac
     cells.push_back(std::move(name));
     if (kind == ListingKind::Devices) cells.push_back(count_text(count_field(row, "series")));
     cells.push_back(count_text(count_field(row, "count")));
-    cells.push_back(time_of(row, "first"));
-    cells.push_back(time_of(row, "last"));
+    cells.push_back(time_of(row, "first", zone));
+    cells.push_back(time_of(row, "last", zone));
     cells.push_back(wire::format_size(count_field(row, "bytes")));
     cells.push_back(rate_text(number_field(row, "rate").value_or(0)));
     table.row(std::move(cells));
@@ -73,11 +74,12 @@ int run_listing(const ListingArguments& arguments, ListingKind kind) {
   const nlohmann::json document = nlohmann::json::parse(*body, nullptr, false);
   const auto rows =
       document.is_object() ? document.find(series ? "series" : "devices") : document.end();
-  if (document.is_array()) return print_table(document, kind, arguments.namespaces.all);
+  if (document.is_array())
+    return print_table(document, kind, arguments.namespaces.all, arguments.zone);
   if (!document.is_object() || rows == document.end() || !rows->is_array()) {
     return report_failure(io_error("the daemon's answer is no list"));
   }
-  return print_table(*rows, kind, arguments.namespaces.all);
+  return print_table(*rows, kind, arguments.namespaces.all, arguments.zone);
 }
 
 }  // namespace edgecase::cli

@@ -5,6 +5,7 @@
 
 #include "connection.h"
 #include "device_filter.h"
+#include "time_arguments.h"
 
 namespace edgecase::cli {
 
@@ -15,6 +16,7 @@ struct ListingArguments {
   NamespaceArguments namespaces;
   std::string selector = "*/*";
   bool json = false;
+  Zone zone;
   DeviceFilterArguments filter;  // of devices
 };
 

@@ -8,6 +8,7 @@
 #include <cstdarg>
 
 #include "wire/reading_format.h"
+#include "wire/time_zone.h"
 
 namespace edgecase::cli {
 namespace {
@@ -114,15 +115,28 @@ std::string printable_lines(std::string_view text) {
   return made_printable(text, Lines::Kept);
 }
 
-std::string short_time(std::int64_t time_ns) {
+std::string short_time(std::int64_t time_ns, const wire::TimeZone* zone) {
+  constexpr std::int64_t kSecond = 1'000'000'000;
+  const std::int64_t offset = zone == nullptr ? 0 : zone->offset_at(time_ns / kSecond);
+  std::int64_t shown_ns = 0;
+  // At either end of time a clock elsewhere shows what 64 bits do not hold: UTC then.
+  const bool is_local =
+      zone != nullptr && !__builtin_add_overflow(time_ns, offset * kSecond, &shown_ns);
   std::string text;
-  wire::append_time(time_ns, text);  // ends in ".000000000Z"
+  wire::append_time(is_local ? shown_ns : time_ns, text);  // ends in ".000000000Z"
   const std::size_t point = text.rfind('.');
   if (point == std::string::npos) return text;
   std::string decimals = text.substr(point + 1, 9);
   while (decimals.size() >= 3 && decimals.ends_with("000")) decimals.resize(decimals.size() - 3);
   text.resize(point);
-  return decimals.empty() ? text + "Z" : text + "." + decimals + "Z";
+  if (!decimals.empty()) text += "." + decimals;
+  if (!is_local) return text + "Z";
+  // Whole minutes are all that RFC 3339 can say; offsets with seconds ended in 1972.
+  char end[] = "+00:00";
+  const std::int64_t minutes = std::abs(offset) / 60;
+  std::snprintf(end, sizeof end, "%c%02d:%02d", offset < 0 ? '-' : '+',
+                static_cast<int>(minutes / 60 % 100), static_cast<int>(minutes % 60));
+  return text + end;
 }
 
 std::string age_text(std::int64_t age_ns) {

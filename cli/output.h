@@ -8,6 +8,10 @@
 #include <utility>
 #include <vector>
 
+namespace edgecase::wire {
+class TimeZone;
+}
+
 namespace edgecase::cli {
 
 // Columns that `text` takes on a terminal: wide characters count two, combining ones none.
@@ -19,8 +23,9 @@ std::string printable_lines(std::string_view text);
 // Whether that changes nothing of it. A character that is cut at either end is taken for whole.
 bool is_text(std::string_view text);
 
-// "2026-11-20T14:00:00Z": as many decimals (0, 3, 6, 9) as the time has.
-std::string short_time(std::int64_t time_ns);
+// "2026-11-20T14:00:00Z": as many decimals (0, 3, 6, 9) as the time has. With a zone what its
+// clocks show: "2026-11-20T15:00:00+01:00".
+std::string short_time(std::int64_t time_ns, const wire::TimeZone* zone = nullptr);
 // "3s", "5m", "2h", "4d": the largest unit alone.
 std::string age_text(std::int64_t age_ns);
 std::string rate_text(double per_second);     // "1.25/s", "3/h"

@@ -28,7 +28,7 @@ int print_table(DaemonClient& client, std::string_view path, Parameters paramete
   std::optional<std::int64_t> now_ns;
   if (output.with_age) now_ns = system_clock().wall_ns();
   ReadingTable table(output.namespaces.all ? NamespaceColumn::Shown : NamespaceColumn::Hidden,
-                     row_limit, now_ns, stdout);
+                     row_limit, now_ns, stdout, output.zone);
 
   Status status = client.get(path_with(path, parameters),
                              [&table](std::string_view piece) { return table.push(piece); });

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "daemon_client.h"
+#include "time_arguments.h"
 
 namespace CLI {
 class App;
@@ -23,6 +24,7 @@ struct ReadingOutput {
   std::string purpose;
   bool with_age = false;
   std::optional<std::uint64_t> limit;
+  Zone zone;  // of tables
 };
 
 // --format.

@@ -50,10 +50,11 @@ std::string value_of(const nlohmann::json& reading) {
 }  // namespace
 
 ReadingTable::ReadingTable(NamespaceColumn namespaces, std::optional<std::uint64_t> row_limit,
-                           std::optional<std::int64_t> now_ns, std::FILE* out)
+                           std::optional<std::int64_t> now_ns, std::FILE* out, Zone zone)
     : with_namespace_(namespaces == NamespaceColumn::Shown),
       row_limit_(row_limit),
       now_ns_(now_ns),
+      zone_(std::move(zone)),
       table_(columns_of(with_namespace_, now_ns.has_value()), out) {}
 
 bool ReadingTable::push(std::string_view piece) {
@@ -85,7 +86,7 @@ bool ReadingTable::take_line(std::string_view line) {
   if (with_namespace_) cells.push_back(text_field(reading, "namespace"));
   cells.push_back(text_field(reading, "device") + "/" + text_field(reading, "sensor"));
   const Result<std::int64_t> time = wire::parse_rfc3339_ns(text_field(reading, "time"));
-  cells.push_back(time.ok() ? short_time(*time) : text_field(reading, "time"));
+  cells.push_back(time.ok() ? short_time(*time, zone_.get()) : text_field(reading, "time"));
   cells.push_back(value_of(reading));
   if (now_ns_.has_value()) cells.push_back(time.ok() ? age_text(*now_ns_ - *time) : "");
   table_.row(std::move(cells));

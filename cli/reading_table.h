@@ -8,6 +8,7 @@
 
 #include "edgecase/status.h"
 #include "output.h"
+#include "time_arguments.h"
 
 namespace edgecase::cli {
 
@@ -16,9 +17,9 @@ enum class NamespaceColumn : unsigned char { Hidden, Shown };
 class ReadingTable {
  public:
   // After `row_limit` rows push() says that it wants no more. `now_ns` set: with a column that
-  // tells how old a reading is.
+  // tells how old a reading is. `zone`: whose clocks show the times; null: UTC.
   ReadingTable(NamespaceColumn namespaces, std::optional<std::uint64_t> row_limit,
-               std::optional<std::int64_t> now_ns, std::FILE* out);
+               std::optional<std::int64_t> now_ns, std::FILE* out, Zone zone = nullptr);
 
   // False: the limit is reached or a line was no reading (status() tells which).
   bool push(std::string_view piece);
@@ -33,6 +34,7 @@ class ReadingTable {
   const bool with_namespace_;
   const std::optional<std::uint64_t> row_limit_;
   const std::optional<std::int64_t> now_ns_;
+  const Zone zone_;
   Table table_;
   std::string rest_;  // the beginning of a line whose end has not come
   Status status_;

@@ -8,14 +8,14 @@
 namespace edgecase::cli {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
-Json file_json(const BackupFile& file) {
+OrderedJson file_json(const BackupFile& file) {
   return {{"file", file.path}, {"readings", file.readings}, {"bytes", file.size_bytes}};
 }
 
 // False: no entry of a file, or one outside the directory.
-bool parse_file(const Json& json, BackupFile& file) {
+bool parse_file(const OrderedJson& json, BackupFile& file) {
   if (!json.is_object()) return false;
   file.path = text_field(json, "file");
   file.readings = count_field(json, "readings");
@@ -43,7 +43,7 @@ std::string progress_path(const std::string& directory) {
 Result<BackupIndex> read_index(const std::string& directory) {
   const std::string path = index_path(directory);
   EC_ASSIGN_OR_RETURN(const std::string text, read_small_file(path));
-  const Json json = Json::parse(text, nullptr, false);
+  const OrderedJson json = OrderedJson::parse(text, nullptr, false);
   if (!json.is_object() || !json.contains("format") || !json["format"].is_number_integer()) {
     return corruption(path + ": is no index of a backup");
   }
@@ -53,8 +53,8 @@ Result<BackupIndex> read_index(const std::string& directory) {
   BackupIndex index;
   index.moment = text_field(json, "moment");
   index.made = text_field(json, "made");
-  index.state = json.value("state", Json::object());
-  for (const Json& each : json.value("files", Json::array())) {
+  index.state = json.value("state", OrderedJson::object());
+  for (const OrderedJson& each : json.value("files", OrderedJson::array())) {
     BackupFile file;
     if (!parse_file(each, file)) return corruption(path + ": names a file that cannot be");
     index.files.push_back(std::move(file));
@@ -63,12 +63,13 @@ Result<BackupIndex> read_index(const std::string& directory) {
 }
 
 Status write_index(const std::string& directory, const BackupIndex& index) {
-  Json json = {{"format", kBackupFormat}, {"edgecase", wire::version()},  {"made", index.made},
-               {"moment", index.moment},  {"readings", index.readings()}, {"state", index.state},
-               {"files", Json::array()}};
+  OrderedJson json = {{"format", kBackupFormat},      {"edgecase", wire::version()},
+                      {"made", index.made},           {"moment", index.moment},
+                      {"readings", index.readings()}, {"state", index.state},
+                      {"files", OrderedJson::array()}};
   for (const BackupFile& file : index.files) json["files"].push_back(file_json(file));
   EC_ASSIGN_OR_RETURN(TargetFile file, TargetFile::create(index_path(directory)));
-  EC_TRY(file.write(json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n"));
+  EC_TRY(file.write(json.dump(1, ' ', false, OrderedJson::error_handler_t::replace) + "\n"));
   return file.commit();
 }
 
@@ -79,13 +80,13 @@ Result<BackupIndex> read_progress(const std::string& directory) {
   for (bool first = true; begin < text.size(); first = false) {
     const std::size_t end = text.find('\n', begin);
     if (end == std::string::npos) break;
-    const Json json = Json::parse(text.substr(begin, end - begin), nullptr, false);
+    const OrderedJson json = OrderedJson::parse(text.substr(begin, end - begin), nullptr, false);
     begin = end + 1;
     BackupFile file;
     if (first && json.is_object()) {
       index.moment = text_field(json, "moment");
       index.made = text_field(json, "made");
-      index.state = json.value("state", Json::object());
+      index.state = json.value("state", OrderedJson::object());
     } else if (!first && parse_file(json, file)) {
       index.files.push_back(std::move(file));
     }
@@ -95,13 +96,13 @@ Result<BackupIndex> read_progress(const std::string& directory) {
 }
 
 std::string progress_head(const BackupIndex& index) {
-  return Json{{"moment", index.moment}, {"made", index.made}, {"state", index.state}}.dump(
-             -1, ' ', false, Json::error_handler_t::replace) +
+  return OrderedJson{{"moment", index.moment}, {"made", index.made}, {"state", index.state}}.dump(
+             -1, ' ', false, OrderedJson::error_handler_t::replace) +
          "\n";
 }
 
 std::string progress_line(const BackupFile& file) {
-  return file_json(file).dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return file_json(file).dump(-1, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
 }
 
 }  // namespace edgecase::cli

@@ -21,7 +21,7 @@
 namespace edgecase::cli {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 class Restore {
  public:
@@ -115,7 +115,7 @@ class Restore {
   }
 
   Status make_namespaces() {
-    for (const Json& name : index_.state.value("namespaces", Json::array())) {
+    for (const OrderedJson& name : index_.state.value("namespaces", OrderedJson::array())) {
       if (!name.is_string()) continue;
       EC_TRY(client_
                  .post(path_with(wire::routes::kNamespaces, {{"name", name.get<std::string>()}}),
@@ -127,13 +127,13 @@ class Restore {
 
   // Describes devices that nothing is said of by now: what was said since stays.
   Status describe_devices() {
-    for (const Json& device : index_.state.value("devices", Json::array())) {
+    for (const OrderedJson& device : index_.state.value("devices", OrderedJson::array())) {
       if (!device.is_object()) continue;
       const Parameters name = {{"ns", text_field(device, "namespace")},
                                {"device", text_field(device, "device")}};
       const Result<std::string> known = client_.get_small(path_with(wire::routes::kDevice, name));
       if (known.ok()) {
-        if (is_described(Json::parse(*known, nullptr, false))) continue;
+        if (is_described(OrderedJson::parse(*known, nullptr, false))) continue;
       } else if (known.status().code() != StatusCode::NotFound) {
         return known.status();
       }
@@ -151,27 +151,28 @@ class Restore {
     return ok();
   }
 
-  static bool is_described(const Json& device) {
+  static bool is_described(const OrderedJson& device) {
     if (!device.is_object()) return false;
     return !text_field(device, "owner").empty() || !text_field(device, "location").empty() ||
-           !device.value("purposes", Json::array()).empty() ||
-           !device.value("objections", Json::array()).empty() ||
-           !device.value("labels", Json::object()).empty();
+           !device.value("purposes", OrderedJson::array()).empty() ||
+           !device.value("objections", OrderedJson::array()).empty() ||
+           !device.value("labels", OrderedJson::object()).empty();
   }
 
   // Rules of selectors that have none; those whose devices were erased since are told.
   Status set_rules() {
-    const Json wanted = index_.state.value("retention", Json::array());
+    const OrderedJson wanted = index_.state.value("retention", OrderedJson::array());
     if (wanted.empty()) return ok();
     EC_ASSIGN_OR_RETURN(const std::string body,
                         client_.get_small(path_with(wire::routes::kRetention, {{"ns", "*"}})));
-    const Json there = Json::parse(body, nullptr, false);
-    for (const Json& rule : wanted) {
-      const auto is_of_the_same = [&rule](const Json& each) {
+    const OrderedJson there = OrderedJson::parse(body, nullptr, false);
+    for (const OrderedJson& rule : wanted) {
+      const auto is_of_the_same = [&rule](const OrderedJson& each) {
         return text_field(each, "namespace") == text_field(rule, "namespace") &&
                text_field(each, "select") == text_field(rule, "select");
       };
-      const Json rules = there.is_object() ? there.value("rules", Json::array()) : Json::array();
+      const OrderedJson rules =
+          there.is_object() ? there.value("rules", OrderedJson::array()) : OrderedJson::array();
       if (std::any_of(rules.begin(), rules.end(), is_of_the_same)) continue;
       const Status status =
           client_

@@ -31,6 +31,7 @@ struct AuditArguments {
   bool verify = false;
   std::string report;  // a file
   bool json = false;
+  Zone zone;
 };
 
 constexpr std::size_t kTerminalRows = 1'000;
@@ -38,8 +39,7 @@ constexpr std::size_t kTerminalRows = 1'000;
 // Each line of the answer is one record, so that a long log is taken as it comes.
 class RecordLines {
  public:
-  explicit RecordLines(std::function<void(const nlohmann::json&)> record)
-      : record_(std::move(record)) {}
+  explicit RecordLines(std::function<void(nlohmann::json)> record) : record_(std::move(record)) {}
 
   void take(std::string_view piece) {
     input_ += piece;
@@ -57,11 +57,11 @@ class RecordLines {
   void take_line(std::string_view line) {
     if (!line.starts_with("{\"sequence\"")) return;
     line = line.substr(0, line.rfind("\"}") + 2);
-    const nlohmann::json record = nlohmann::json::parse(line, nullptr, false);
-    if (record.is_object()) record_(record);
+    nlohmann::json record = nlohmann::json::parse(line, nullptr, false);
+    if (record.is_object()) record_(std::move(record));
   }
 
-  const std::function<void(const nlohmann::json&)> record_;
+  const std::function<void(nlohmann::json)> record_;
   std::string input_;
 };
 
@@ -258,7 +258,9 @@ int run_audit(const AuditArguments& arguments) {
   for (const auto& [name, text] :
        {std::pair("owner", &arguments.owner), std::pair("from", &arguments.from),
         std::pair("to", &arguments.to), std::pair("limit", &arguments.limit)}) {
-    if (!text->empty()) parameters.emplace_back(name, *text);
+    if (text->empty()) continue;
+    const bool is_time = text == &arguments.from || text == &arguments.to;
+    parameters.emplace_back(name, is_time ? sent_time(*text, arguments.zone) : *text);
   }
   if (arguments.descending) parameters.emplace_back("desc", "true");
   const bool shortened =
@@ -267,7 +269,8 @@ int run_audit(const AuditArguments& arguments) {
   DaemonClient client(arguments.connection);
   RecordTable table;
   Subjects subjects;
-  RecordLines lines([&](const nlohmann::json& record) {
+  RecordLines lines([&](nlohmann::json record) {
+    show_times_in(record, arguments.zone);
     arguments.subjects ? subjects.add(record) : table.add(record);
   });
   const Status status =
@@ -291,7 +294,8 @@ void add_audit_command(CLI::App& app, Action& action) {
   const auto arguments = std::make_shared<AuditArguments>();
   CLI::App* command = app.add_subcommand(
       "audit", "Who did what to which data: the audit log, and whether anybody changed it");
-  command->add_option("--from", arguments->from, "First time, as in -1d")->type_name("TIME");
+  command->add_option("--from", arguments->from, "First time, as in -1d or yesterday")
+      ->type_name("TIME");
   command->add_option("--to", arguments->to, "Time to stop before")->type_name("TIME");
   command->add_option("--device", arguments->device,
                       "Records of this device, and those that may have reached it");
@@ -314,6 +318,7 @@ void add_audit_command(CLI::App& app, Action& action) {
       ->type_name("FILE")
       ->needs(verify);
   command->add_flag("--json", arguments->json, "One JSON document");
+  add_zone_options(*command, arguments->zone);
   add_namespace_options(*command, arguments->namespaces, AllNamespaces::NotAllowed);
   add_connection_options(*command, arguments->connection);
   command->footer(

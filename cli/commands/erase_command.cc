@@ -185,8 +185,9 @@ int run_list(const EraseArguments& arguments, DaemonClient& client) {
   if (!arguments.filter.owner.empty()) parameters.emplace_back("owner", arguments.filter.owner);
   const Result<std::string> body = client.get_small(path_with(wire::routes::kErasures, parameters));
   if (body.ok() && arguments.json) return print_document(*body);
-  const Result<Json> document = object_of(body);
+  Result<Json> document = object_of(body);
   if (!document.ok()) return report_failure(document.status());
+  show_times_in(*document, arguments.range.zone);
   Table table({{"ID", Align::Right},
                {"STATE"},
                {"LEVEL"},
@@ -215,8 +216,9 @@ int run_erase(const EraseArguments& arguments) {
     const Result<std::string> body =
         client.get_small(path_with(wire::routes::kErasePreview, parameters));
     if (body.ok() && arguments.dry_run && arguments.json) return print_document(*body);
-    const Result<Json> preview = object_of(body);
+    Result<Json> preview = object_of(body);
     if (!preview.ok()) return report_failure(preview.status());
+    show_times_in(*preview, arguments.range.zone);
     if (arguments.dry_run) return print_preview(*preview);
     const std::string note = erasure_level_note(*preview);
     const std::string what = "this erases " + summary_of(*preview) + " for good";

@@ -10,6 +10,7 @@
 #include "output.h"
 #include "reading_output.h"
 #include "target_file.h"
+#include "time_arguments.h"
 #include "wire/errors.h"
 #include "wire/routes.h"
 #include "wire/selector.h"
@@ -24,6 +25,7 @@ struct GetArguments {
   std::string time;
   std::string purpose;
   std::string output;
+  Zone zone;
 };
 
 Result<std::string> blob_path(const GetArguments& arguments) {
@@ -32,7 +34,9 @@ Result<std::string> blob_path(const GetArguments& arguments) {
                      percent_encode(arguments.namespaces.name) + "/" +
                      percent_encode(series.device) + "/" + percent_encode(series.sensor);
   Parameters parameters;
-  if (!arguments.time.empty()) parameters.emplace_back("time", arguments.time);
+  if (!arguments.time.empty()) {
+    parameters.emplace_back("time", sent_time(arguments.time, arguments.zone));
+  }
   if (!arguments.purpose.empty()) parameters.emplace_back("purpose", arguments.purpose);
   return path_with(path, parameters);
 }
@@ -89,6 +93,7 @@ void add_get_command(CLI::App& app, Action& action) {
       ->add_option("-o,--output", arguments->output,
                    "Write a file instead of stdout; -: stdout, also where it is a terminal")
       ->type_name("FILE");
+  add_zone_options(*command, arguments->zone);
   add_purpose_option(*command, arguments->purpose);
   add_namespace_options(*command, arguments->namespaces, AllNamespaces::NotAllowed);
   add_connection_options(*command, arguments->connection);

@@ -36,6 +36,9 @@ void add_import_command(CLI::App& app, Action& action) {
           "What CSV writes between a number's whole part and its decimals: . (default) or ,")
       ->type_name("CHARACTER")
       ->check(CLI::IsMember({".", ","}));
+  add_zone_options(*command, request->csv.zone);
+  command->get_option("--tz")->description(
+      "Whose clock times of CSV without an offset are: Europe/Berlin, +02:00");
   command->add_flag("!--no-manifest", request->takes_manifests,
                     "Leave what manifest.json of export --owner says of devices: owner, purposes,\n"
                     "objections, locations, labels, retention");

@@ -37,6 +37,7 @@ void add_last_command(CLI::App& app, Action& action) {
                    "device/sensor with globs * and ?; kitchen alone means kitchen/*")
       ->capture_default_str();
   add_format_option(*command, arguments->output.format);
+  add_zone_options(*command, arguments->output.zone);
   add_purpose_option(*command, arguments->output.purpose);
   add_namespace_options(*command, arguments->output.namespaces, AllNamespaces::Allowed);
   add_connection_options(*command, arguments->connection);

@@ -11,6 +11,7 @@
 #include "json_text.h"
 #include "output.h"
 #include "reading_output.h"
+#include "time_arguments.h"
 #include "wire/errors.h"
 #include "wire/reading_format.h"
 #include "wire/routes.h"
@@ -23,6 +24,7 @@ struct MqttTestArguments {
   std::string topic;
   std::string payload;
   bool json = false;
+  Zone zone;
 };
 
 void print_rule(const nlohmann::json& rule) {
@@ -86,7 +88,8 @@ int run_mqtt_test(const MqttTestArguments& arguments) {
       client.post(path_with(wire::routes::kMqttTest, {{"topic", arguments.topic}}),
                   arguments.payload, "application/octet-stream");
   if (!body.ok()) return report_failure(body.status());
-  const nlohmann::json document = nlohmann::json::parse(*body, nullptr, false);
+  nlohmann::json document = nlohmann::json::parse(*body, nullptr, false);
+  show_times_in(document, arguments.zone);
   if (!document.is_object()) return report_failure(io_error("the daemon's answer is no object"));
   if (arguments.json) {
     write_out(stdout, *body + (body->ends_with('\n') ? "" : "\n"));
@@ -110,6 +113,7 @@ void add_mqtt_command(CLI::App& app, Action& action) {
   test->add_option("topic", arguments->topic, "The message's topic")->required();
   test->add_option("payload", arguments->payload, "The message's payload")->required();
   test->add_flag("--json", arguments->json, "One JSON document");
+  add_zone_options(*test, arguments->zone);
   add_connection_options(*test, arguments->connection);
   test->footer(help_footer({"edgecase mqtt test zigbee2mqtt/lamp '{\"temperature\":21.5}'"}));
   test->callback(

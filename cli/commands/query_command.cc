@@ -54,6 +54,7 @@ int run_query(const QueryArguments& arguments) {
 
   ReadingOutput output = arguments.output;
   output.limit = arguments.limit;
+  output.zone = arguments.range.zone;
   DaemonClient client(arguments.connection);
   return print_readings(client, wire::routes::kQuery, std::move(parameters), output);
 }

@@ -12,6 +12,7 @@
 #include "reading_output.h"
 #include "sign/signed_json.h"
 #include "small_file.h"
+#include "time_arguments.h"
 #include "wire/errors.h"
 #include "wire/routes.h"
 #include "wire/time_text.h"
@@ -27,6 +28,7 @@ struct ReportArguments {
   std::string verify, key;  // files
   bool public_key = false;
   bool json = false;
+  Zone zone;
 };
 
 void print_title(const std::string& title) {
@@ -270,7 +272,8 @@ int run_report(const ReportArguments& arguments) {
     write_out(stdout, *body);
     return finish_stdout();
   }
-  const Json report = Json::parse(*body, nullptr, false);
+  Json report = Json::parse(*body, nullptr, false);
+  show_times_in(report, arguments.zone);
   if (!report.is_object()) return report_failure(io_error("the daemon's answer is no object"));
   arguments.owner.empty() ? print_store(report) : print_owner(report);
   print_audit_head(report);
@@ -304,6 +307,7 @@ void add_report_command(CLI::App& app, Action& action) {
                  "The key that this store's reports are signed by, for who verifies them")
       ->excludes(owner)
       ->excludes(verify);
+  add_zone_options(*command, arguments->zone);
   add_connection_options(*command, arguments->connection);
   command->footer(
       help_footer({"edgecase report", "edgecase report --owner alice --json > alice.json",

@@ -12,6 +12,7 @@
 #include "json_text.h"
 #include "output.h"
 #include "reading_output.h"
+#include "time_arguments.h"
 #include "wire/errors.h"
 #include "wire/routes.h"
 #include "wire/selector.h"
@@ -28,6 +29,7 @@ struct RetentionArguments {
   DeviceFilterArguments filter;
   bool json = false;
   bool yes = false;
+  Zone zone;
 };
 
 // What the daemon would refuse is said before it is asked.
@@ -137,7 +139,8 @@ int run_preview(const RetentionArguments& given) {
       client.get_small(path_with(wire::routes::kRetentionPreview, parameters_of(arguments)));
   if (!body.ok()) return report_failure(body.status());
   if (arguments.json) return print_document(*body);
-  const nlohmann::json document = nlohmann::json::parse(*body, nullptr, false);
+  nlohmann::json document = nlohmann::json::parse(*body, nullptr, false);
+  show_times_in(document, arguments.zone);
   if (!document.is_object() || !document.contains("affected"))
     return report_failure(io_error("the daemon's answer is no preview"));
   Table table({{"NAMESPACE"},
@@ -224,6 +227,7 @@ void add_retention_command(CLI::App& app, Action& action) {
   add_selector(*preview, *previewed);
   preview->add_option("keep", previewed->keep, "30d, 12h, 1h30m, or forever");
   preview->add_flag("--json", previewed->json, "One JSON document");
+  add_zone_options(*preview, previewed->zone);
 }
 
 }  // namespace edgecase::cli

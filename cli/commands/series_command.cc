@@ -21,6 +21,7 @@ void add(CLI::App& app, Action& action, const char* name, const char* purpose, c
   if (kind == ListingKind::Devices)
     add_device_filter(*command, arguments->filter, FilterNames::Plain);
   command->add_flag("--json", arguments->json, "One JSON document");
+  add_zone_options(*command, arguments->zone);
   add_namespace_options(*command, arguments->namespaces, AllNamespaces::Allowed);
   add_connection_options(*command, arguments->connection);
   command->footer(help_footer({example}));

@@ -37,6 +37,7 @@ struct TailArguments {
   std::string purpose;
   std::string format;
   std::optional<std::uint64_t> limit;
+  Zone zone;
 };
 
 wire::ReadingFormat wire_format(const std::string& format) {
@@ -56,7 +57,7 @@ class Follower {
                                                                   : wire::LineNamespaces::NotTold),
         left_(arguments.limit),
         table_(arguments.namespaces.all ? NamespaceColumn::Shown : NamespaceColumn::Hidden,
-               std::nullopt, std::nullopt, stdout),
+               std::nullopt, std::nullopt, stdout, arguments.zone),
         catch_up_(client_, arguments.namespaces, arguments.selector, arguments.purpose) {
     client_.keep_connection();
   }
@@ -209,6 +210,7 @@ void add_tail_command(CLI::App& app, Action& action) {
       ->check([](const std::string& text) {
         return text == "0" ? std::string("0 readings are none, use 1 or more") : std::string();
       });
+  add_zone_options(*command, arguments->zone);
   add_purpose_option(*command, arguments->purpose);
   add_namespace_options(*command, arguments->namespaces, AllNamespaces::Allowed);
   add_connection_options(*command, arguments->connection);

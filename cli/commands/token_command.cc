@@ -10,6 +10,7 @@
 #include "json_text.h"
 #include "output.h"
 #include "reading_output.h"
+#include "time_arguments.h"
 #include "wire/routes.h"
 #include "wire/selector.h"
 
@@ -24,6 +25,7 @@ struct TokenArguments {
   std::string purpose, expires;
   std::string id, after;
   bool json = false;
+  Zone zone;
 };
 
 int run_create(const TokenArguments& arguments) {
@@ -39,13 +41,16 @@ int run_create(const TokenArguments& arguments) {
   }
   if (arguments.admin) parameters.emplace_back("admin", "true");
   if (!arguments.purpose.empty()) parameters.emplace_back("purpose", arguments.purpose);
-  if (!arguments.expires.empty()) parameters.emplace_back("expires", arguments.expires);
+  if (!arguments.expires.empty()) {
+    parameters.emplace_back("expires", sent_time(arguments.expires, arguments.zone));
+  }
   DaemonClient client(arguments.connection);
   const Result<std::string> body =
       client.post(path_with(wire::routes::kTokens, parameters), "", "text/plain");
   if (!body.ok()) return report_failure(body.status());
   if (arguments.json) return print_document(*body);
-  const nlohmann::json document = nlohmann::json::parse(*body, nullptr, false);
+  nlohmann::json document = nlohmann::json::parse(*body, nullptr, false);
+  show_times_in(document, arguments.zone);
   if (!document.is_object() || text_field(document, "token").empty()) {
     return report_failure(io_error("the daemon's answer is no token"));
   }
@@ -64,7 +69,8 @@ int run_list(const TokenArguments& arguments) {
   const Result<std::string> body = client.get_small(wire::routes::kTokens);
   if (!body.ok()) return report_failure(body.status());
   if (arguments.json) return print_document(*body);
-  const nlohmann::json document = nlohmann::json::parse(*body, nullptr, false);
+  nlohmann::json document = nlohmann::json::parse(*body, nullptr, false);
+  show_times_in(document, arguments.zone);
   if (!document.is_object() || !document.contains("tokens")) {
     return report_failure(io_error("the daemon's answer is no list"));
   }
@@ -87,7 +93,9 @@ int run_list(const TokenArguments& arguments) {
 
 int run_revoke(const TokenArguments& arguments) {
   Parameters parameters{{"id", arguments.id}};
-  if (!arguments.after.empty()) parameters.emplace_back("after", arguments.after);
+  if (!arguments.after.empty()) {
+    parameters.emplace_back("after", sent_time(arguments.after, arguments.zone));
+  }
   DaemonClient client(arguments.connection);
   const Result<std::string> body = client.remove(path_with(wire::routes::kTokens, parameters));
   return body.ok() ? 0 : report_failure(body.status());
@@ -113,14 +121,16 @@ void add_token_command(CLI::App& app, Action& action) {
   create->add_option("--purpose", made->purpose, "What it reads for, as devices name purposes");
   create->add_option("--expires", made->expires, "After this long, as in 90d, or at a time")
       ->type_name("WHEN");
+  add_zone_options(*create, made->zone);
   add_namespace_options(*create, made->namespaces, AllNamespaces::Allowed);
   create->add_flag("--json", made->json, "One JSON document");
 
   const auto listed = std::make_shared<TokenArguments>();
-  add_subcommand(*command, action, "list",
-                 "List tokens: what each may do, until when, when it was last used",
-                 "edgecase token list", listed, run_list)
-      ->add_flag("--json", listed->json, "One JSON document");
+  CLI::App* list = add_subcommand(
+      *command, action, "list", "List tokens: what each may do, until when, when it was last used",
+      "edgecase token list", listed, run_list);
+  list->add_flag("--json", listed->json, "One JSON document");
+  add_zone_options(*list, listed->zone);
 
   const auto revoked = std::make_shared<TokenArguments>();
   CLI::App* revoke =
@@ -131,6 +141,7 @@ void add_token_command(CLI::App& app, Action& action) {
       ->add_option("--after", revoked->after,
                    "Let it end later, as in 24h, while its successor is handed out")
       ->type_name("WHEN");
+  add_zone_options(*revoke, revoked->zone);
 }
 
 }  // namespace edgecase::cli

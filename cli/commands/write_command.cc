@@ -33,6 +33,7 @@ struct WriteArguments {
   std::string type;
   std::string file;
   std::string content_type;
+  Zone zone;
 };
 
 // All of `path`, or of stdin for "-". Refuses what the store would refuse before reading on.
@@ -90,7 +91,7 @@ Result<int> write_value(const WriteArguments& arguments) {
   EC_TRY(check(arguments));
   EC_ASSIGN_OR_RETURN(const wire::SeriesName series, wire::parse_series_name(arguments.series));
   // Absolute, so that "now" means the moment of the command.
-  EC_ASSIGN_OR_RETURN(const std::string time, absolute_time(arguments.time));
+  EC_ASSIGN_OR_RETURN(const std::string time, absolute_time(arguments.time, arguments.zone));
 
   std::string text = arguments.value.value_or("");
   std::string type = arguments.type;
@@ -146,6 +147,7 @@ void add_write_command(CLI::App& app, Action& action) {
       ->type_name("FILE");
   command->add_option("--content-type", arguments->content_type,
                       "Of bytes; else guessed from the file's name");
+  add_zone_options(*command, arguments->zone);
   add_namespace_options(*command, arguments->namespaces, AllNamespaces::NotAllowed);
   add_connection_options(*command, arguments->connection);
   command->footer(help_footer({"edgecase write kitchen/temp 21.5",

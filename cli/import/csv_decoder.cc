@@ -26,10 +26,10 @@ bool is_rewritten(std::string_view text) {
                                                                : text.find(' ') != text.npos;
 }
 
-Result<std::int64_t> parse_time(std::string_view given) {
+Result<std::int64_t> parse_time(std::string_view given, const Zone& zone) {
   const std::string_view text = wire::trimmed_text(given);
   if (text.empty()) return invalid_argument("is empty; a time is as 2026-11-20T14:00:00Z");
-  Result<std::int64_t> parsed = wire::parse_absolute_time_ns(text);
+  Result<std::int64_t> parsed = wire::parse_absolute_time_ns(text, zone.get());
   if (parsed.ok()) return parsed;
   std::string why = parsed.status().message();
   if (is_rewritten(text)) {
@@ -209,7 +209,7 @@ Result<std::optional<wire::Reading>> CsvDecoder::build(wire::ReadingBatch& batch
   EC_TRY(wire::check_name("namespace", reading.namespace_name));
   EC_TRY(wire::check_name("device", reading.device));
   EC_TRY(wire::check_name("sensor", reading.sensor));
-  const Result<std::int64_t> time_ns = parse_time(field(kTime));
+  const Result<std::int64_t> time_ns = parse_time(field(kTime), form_.zone);
   if (!time_ns.ok()) return invalid_argument("column time: " + time_ns.status().message());
   reading.time_ns = *time_ns;
   const Result<std::optional<wire::Value>> value = build_value(batch);

@@ -1,7 +1,7 @@
 // CSV as ReadingFormatter writes it (wire/reading_format.h), back into readings.
 //
 // The header names the columns, in any order: device, sensor, time and value must be there,
-// namespace and type may. time is RFC 3339 or whole nanoseconds. Without a type, numbers are
+// namespace and type may. time is what parse_absolute_time_ns() takes. Without a type, numbers are
 // floats, true and false are bools, the rest is text; a cell that says that there is no value
 // (empty, `nan`, `NULL`: wire/NUMBERS.md) is no reading, unless its type is text. Quotes as in
 // RFC 4180, lines end in LF or CRLF. A bad record costs itself alone; where a quote is never
@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "edgecase/result.h"
+#include "time_arguments.h"
 #include "wire/reading.h"
 
 namespace edgecase::cli {
@@ -27,6 +28,7 @@ namespace edgecase::cli {
 struct CsvForm {
   char delimiter = ',';
   char decimal_mark = '.';
+  Zone zone = nullptr;  // whose clock times without an offset are
 };
 
 class CsvDecoder {

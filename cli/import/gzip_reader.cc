@@ -14,8 +14,8 @@ namespace edgecase::cli {
 namespace {
 
 constexpr std::size_t kInputBytes = 64u << 10;
-constexpr std::size_t kOutputBytes = 256u << 10;
-constexpr int kGzipOnly = 15 + 16;
+constexpr std::size_t kUnzippedBytes = 256u << 10;
+constexpr int kGzipFormat = 15 + 16;
 
 }  // namespace
 
@@ -42,7 +42,7 @@ Result<std::unique_ptr<GzipReader>> GzipReader::open(const std::string& path) {
   if (!state->file) {
     return file_failure(path, errno);
   }
-  state->begun = inflateInit2(&state->stream, kGzipOnly) == Z_OK;
+  state->begun = inflateInit2(&state->stream, kGzipFormat) == Z_OK;
   if (!state->begun) return busy("no memory to read " + path);
   return std::unique_ptr<GzipReader>(new GzipReader(std::move(state)));
 }
@@ -63,12 +63,12 @@ Result<bool> GzipReader::read(std::string& out) {
   if (s.whole && inflateReset(&s.stream) != Z_OK) return corruption(s.path + ": is no gzip file");
   s.whole = false;
   const std::size_t before = out.size();
-  out.resize(before + kOutputBytes);
+  out.resize(before + kUnzippedBytes);
   void* const room = out.data() + before;
   s.stream.next_out = static_cast<Bytef*>(room);
-  s.stream.avail_out = static_cast<uInt>(kOutputBytes);
+  s.stream.avail_out = static_cast<uInt>(kUnzippedBytes);
   const int result = inflate(&s.stream, Z_NO_FLUSH);
-  out.resize(before + kOutputBytes - s.stream.avail_out);
+  out.resize(before + kUnzippedBytes - s.stream.avail_out);
   if (result == Z_STREAM_END) {
     s.whole = true;
   } else if (result != Z_OK && result != Z_BUF_ERROR) {

@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "time_arguments.h"
+
 namespace edgecase::cli {
 
 struct ChartPoint {
@@ -22,6 +24,7 @@ struct Chart {
   std::string title;
   std::int64_t from_ns = 0;        // the left edge
   std::int64_t to_ns = 0;          // the right edge; as the left one where there is but one time
+  Zone zone;                       // of the times below it
   std::vector<ChartPoint> points;  // in order of time, within the edges; at least one
 };
 

@@ -58,8 +58,8 @@ std::string chart_at(const Chart& chart, double top) {
     labels += text_at(kLeft - 8, y + 4, "end", scale.label(value));
   }
   out += "</g>\n" + labels;
-  out += text_at(kLeft, floor + 18, "start", short_time(chart.from_ns));
-  out += text_at(kLeft + kWidth, floor + 18, "end", short_time(chart.to_ns));
+  out += text_at(kLeft, floor + 18, "start", short_time(chart.from_ns, chart.zone.get()));
+  out += text_at(kLeft + kWidth, floor + 18, "end", short_time(chart.to_ns, chart.zone.get()));
 
   // Each point is a stroke from low to high.
   const auto at = [&](const ChartPoint& point, double value) {

@@ -141,8 +141,8 @@ std::string chart_text(const Chart& chart, const ChartSize& size, ChartGlyphs gl
   }
   out += std::string(label_columns + 1, ' ') + marks.corner;
   for (std::size_t i = 0; i < columns; ++i) out += marks.floor;
-  const std::string from = short_time(chart.from_ns);
-  const std::string to = short_time(chart.to_ns);
+  const std::string from = short_time(chart.from_ns, chart.zone.get());
+  const std::string to = short_time(chart.to_ns, chart.zone.get());
   out += "\n" + std::string(label_columns + 2, ' ') + from;
   if (from.size() + 2 + to.size() <= columns) {
     out += std::string(columns - from.size() - to.size(), ' ') + to + "\n";

@@ -40,7 +40,7 @@ Result<std::vector<catalog::Consent>> consents_of(const Json& json) {
     if (!each.is_object()) return invalid_argument("a consent is no object");
     catalog::Consent& consent = consents.emplace_back();
     EC_ASSIGN_OR_RETURN(const std::string since, text_of(each.value("since", Json()), "since"));
-    EC_ASSIGN_OR_RETURN(consent.time_ns, wire::parse_time_ns(since, 0));
+    EC_ASSIGN_OR_RETURN(consent.time_ns, wire::parse_absolute_time_ns(since));
     EC_ASSIGN_OR_RETURN(consent.by, text_of(each.value("by", Json()), "by"));
     EC_ASSIGN_OR_RETURN(consent.purposes, list_of(each.value("purposes", Json()), "purposes"));
     EC_ASSIGN_OR_RETURN(consent.objections,

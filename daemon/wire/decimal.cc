@@ -139,6 +139,65 @@ DecimalOutcome parse_decimal(const char*& position, const char* end, double& val
   return outcome;
 }
 
+std::optional<ExactDecimal> read_exact_decimal(std::string_view text) {
+  constexpr std::size_t kExactDigitsMax = 64;
+  ExactDecimal result;
+  std::size_t i = 0;
+  if (i < text.size() && (text[i] == '-' || text[i] == '+')) result.negative = text[i++] == '-';
+  bool any = false;
+  bool fraction = false;
+  for (; i < text.size(); ++i) {
+    if (text[i] == '.' && !fraction) {
+      fraction = true;
+      continue;
+    }
+    if (!is_digit(text[i])) break;
+    any = true;
+    if (result.digits.empty() && text[i] == '0') {
+      result.exponent -= fraction ? 1 : 0;
+      continue;
+    }
+    if (result.digits.size() < kExactDigitsMax) {
+      result.digits += text[i];
+      result.exponent -= fraction ? 1 : 0;
+    } else if (!fraction) {
+      return std::nullopt;
+    }
+  }
+  if (!any) return std::nullopt;
+  if (i < text.size() && (text[i] == 'e' || text[i] == 'E')) {
+    ++i;
+    if (i < text.size() && text[i] == '+') ++i;
+    int exponent = 0;
+    const auto [end, error] = std::from_chars(text.data() + i, text.data() + text.size(), exponent);
+    if (error != std::errc() || exponent > 400 || exponent < -400) return std::nullopt;
+    result.exponent += exponent;
+    i = static_cast<std::size_t>(end - text.data());
+  }
+  if (i != text.size()) return std::nullopt;
+  return result;
+}
+
+// digits * 10^(exponent + shift), cut to a whole number.
+std::optional<std::int64_t> scaled(const ExactDecimal& decimal, int shift) {
+  if (decimal.digits.empty()) return 0;
+  std::string digits = decimal.digits;
+  const int exponent = decimal.exponent + shift;
+  if (exponent < 0) {
+    const auto cut = static_cast<std::size_t>(-exponent);
+    if (cut >= digits.size()) return 0;
+    digits.resize(digits.size() - cut);
+  } else {
+    if (digits.size() + static_cast<std::size_t>(exponent) > 19) return std::nullopt;
+    digits.append(static_cast<std::size_t>(exponent), '0');
+  }
+  if (decimal.negative) digits.insert(digits.begin(), '-');
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  if (error != std::errc() || end != digits.data() + digits.size()) return std::nullopt;
+  return value;
+}
+
 std::string_view trimmed_text(std::string_view text) {
   if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
   const std::size_t begin = text.find_first_not_of(kWhiteSpace);

@@ -2,6 +2,8 @@
 // is as a number, wherever it came from. The table of what is what: wire/NUMBERS.md.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -16,6 +18,20 @@ enum class DecimalOutcome : unsigned char {
 // Reads `[+-]digits[.digits][e[+-]digits]` (digits before or after the point may be missing, not
 // both) from `position`, which is left behind the number. Too small a number is zero.
 DecimalOutcome parse_decimal(const char*& position, const char* end, double& value);
+
+// A decimal as it is written, exactly: for times, where a float64 would lose digits.
+struct ExactDecimal {
+  bool negative = false;
+  std::string digits;  // without leading zeros
+  int exponent = 0;    // value = digits * 10^exponent
+
+  int whole_digits() const { return static_cast<int>(digits.size()) + exponent; }
+};
+// Takes what parse_decimal() takes, and all of `text`; nullopt: that is no such number, or one of
+// more digits than any time has.
+std::optional<ExactDecimal> read_exact_decimal(std::string_view text);
+// Times 10^shift, cut to a whole number; nullopt: an int64 cannot hold it.
+std::optional<std::int64_t> scaled(const ExactDecimal& decimal, int shift);
 
 // Without what is around it and is no part of it: white space, NULs at the end, a byte order mark.
 std::string_view trimmed_text(std::string_view text);

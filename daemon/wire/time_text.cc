@@ -6,11 +6,13 @@
 #include <limits>
 
 #include "wire/decimal.h"
+#include "wire/time_zone.h"
 
 namespace edgecase::wire {
 namespace {
 
 constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
+constexpr std::string_view kNow = "now", kToday = "today", kYesterday = "yesterday";
 
 struct Unit {
   std::string_view name;
@@ -26,6 +28,7 @@ constexpr std::array kUnits = {
     Unit{"h", 3'600 * kNanosecondsPerSecond},
     Unit{"d", 86'400 * kNanosecondsPerSecond},
     Unit{"w", 7 * 86'400 * kNanosecondsPerSecond},
+    Unit{"y", 365 * 86'400 * kNanosecondsPerSecond},
 };
 
 std::string quoted(std::string_view text) {
@@ -79,18 +82,17 @@ bool take_character(std::string_view& rest, char wanted) {
   return true;
 }
 
-// After the point: 1 to 9 digits, as nanoseconds.
+// After the point: digits, as nanoseconds. Those below a nanosecond are cut.
 bool take_fraction(std::string_view& rest, std::int64_t& nanoseconds) {
+  std::int64_t unit = kNanosecondsPerSecond / 10;
   std::size_t digits = 0;
   nanoseconds = 0;
-  while (digits < rest.size() && is_digit(rest[digits])) {
-    if (++digits > 9) return false;
-    nanoseconds = nanoseconds * 10 + (rest[digits - 1] - '0');
+  for (; digits < rest.size() && is_digit(rest[digits]); ++digits) {
+    nanoseconds += (rest[digits] - '0') * unit;
+    unit /= 10;
   }
   rest.remove_prefix(digits);
-  if (digits == 0) return false;
-  for (; digits < 9; ++digits) nanoseconds *= 10;
-  return true;
+  return digits != 0;
 }
 
 // Days from 1970-01-01 in the proleptic Gregorian calendar. Years begin in March here, so that the
@@ -126,25 +128,11 @@ bool combine(std::int64_t seconds, std::int64_t nanoseconds, std::int64_t& time_
 }
 
 Result<std::int64_t> parse_unix_ns(std::string_view text) {
-  std::string_view rest = text.substr(1);
-  const bool negative = take_character(rest, '-');
-  std::int64_t seconds = 0;
-  if (!take_number(rest, seconds)) return bad_time(text, "is not @seconds, like @1763647200");
-  std::int64_t nanoseconds = 0;
-  if (take_character(rest, '.') && !take_fraction(rest, nanoseconds)) {
-    return bad_time(text, "needs 1 to 9 digits after the point");
-  }
-  if (!rest.empty()) return bad_time(text, "is not @seconds, like @1763647200");
-  if (negative) {
-    seconds = -seconds;
-    if (nanoseconds > 0) {
-      --seconds;
-      nanoseconds = kNanosecondsPerSecond - nanoseconds;
-    }
-  }
-  std::int64_t time_ns = 0;
-  if (!combine(seconds, nanoseconds, time_ns)) return bad_time(text, kOutOfRange);
-  return time_ns;
+  const std::optional<ExactDecimal> seconds = read_exact_decimal(text.substr(1));
+  if (!seconds) return bad_time(text, "is not @seconds, like @1763647200 or @1763647200.5");
+  const std::optional<std::int64_t> time_ns = scaled(*seconds, 9);
+  if (!time_ns) return bad_time(text, kOutOfRange);
+  return *time_ns;
 }
 
 // "-9999"
@@ -156,38 +144,85 @@ bool is_whole_number(std::string_view text) {
 }
 
 struct ClockTime {
-  std::int64_t hour = 0, minute = 0, second = 0, nanoseconds = 0, offset_seconds = 0;
+  std::int64_t hour = 0, minute = 0, second = 0, nanoseconds = 0;
+  std::optional<std::int64_t> offset_seconds;
 };
 
-// "14:00:00.5+01:00"
+// "Z", "+01:00", "+0100" or "+01"; nothing else is left.
+bool take_offset(std::string_view rest, std::optional<std::int64_t>& offset_seconds) {
+  if (rest == "Z" || rest == "z") {
+    offset_seconds = 0;
+    return true;
+  }
+  const std::int64_t sign = rest.front() == '-' ? -1 : 1;
+  if (rest.front() != '+' && rest.front() != '-') return false;
+  rest.remove_prefix(1);
+  std::int64_t hours = 0, minutes = 0;
+  if (!take_fixed(rest, 2, hours) || hours > 23) return false;
+  if (!rest.empty()) {
+    take_character(rest, ':');
+    if (!take_fixed(rest, 2, minutes) || minutes > 59) return false;
+  }
+  offset_seconds = sign * (hours * 3'600 + minutes * 60);
+  return rest.empty();
+}
+
+// "14:00:00.5+01:00", "14:00"
 Status take_clock_time(std::string_view text, std::string_view rest, ClockTime& clock) {
-  if (!take_fixed(rest, 2, clock.hour) || !take_character(rest, ':') ||
-      !take_fixed(rest, 2, clock.minute) || !take_character(rest, ':') ||
-      !take_fixed(rest, 2, clock.second)) {
+  const bool has_minutes = take_fixed(rest, 2, clock.hour) && take_character(rest, ':') &&
+                           take_fixed(rest, 2, clock.minute);
+  const bool has_seconds = has_minutes && take_character(rest, ':');
+  if (!has_minutes || (has_seconds && !take_fixed(rest, 2, clock.second))) {
     return bad_time(text, "is not RFC 3339, like 2026-11-20T14:00:00Z");
   }
-  if (take_character(rest, '.') && !take_fraction(rest, clock.nanoseconds)) {
-    return bad_time(text, "needs 1 to 9 digits after the point");
+  if (has_seconds && (take_character(rest, '.') || take_character(rest, ',')) &&
+      !take_fraction(rest, clock.nanoseconds)) {
+    return bad_time(text, "needs digits after the point");
   }
-  if (rest == "Z" || rest == "z") {
-    rest = {};
-  } else if (!rest.empty() && (rest.front() == '+' || rest.front() == '-')) {
-    const std::int64_t sign = rest.front() == '+' ? 1 : -1;
-    rest.remove_prefix(1);
-    std::int64_t hours = 0, minutes = 0;
-    if (!take_fixed(rest, 2, hours) || !take_character(rest, ':') ||
-        !take_fixed(rest, 2, minutes) || hours > 23 || minutes > 59) {
-      return bad_time(text, "has a wrong offset; write it like Z or +01:00");
-    }
-    clock.offset_seconds = sign * (hours * 3'600 + minutes * 60);
-  } else if (rest.empty()) {
-    return bad_time(text, "has no offset; end it in Z for UTC, or in one like +01:00");
+  if (!rest.empty() && !take_offset(rest, clock.offset_seconds)) {
+    const bool is_offset = rest.front() == '+' || rest.front() == '-';
+    return bad_time(text, is_offset ? "has a wrong offset; write it like Z or +01:00"
+                                    : "has something behind its end");
   }
-  if (!rest.empty()) return bad_time(text, "has something behind its end");
   if (clock.hour > 23 || clock.minute > 59 || clock.second > 60) {
     return bad_time(text, "has an hour, minute or second that no clock shows");
   }
   return ok();
+}
+
+// The day that `now_ns` is in, or one of those before it, where it begins in the zone.
+Result<std::int64_t> day_ns(std::string_view text, std::int64_t now_ns, std::int64_t days_before,
+                            const TimeZone* zone) {
+  const auto floor_div = [](std::int64_t a, std::int64_t b) { return a / b - (a % b < 0 ? 1 : 0); };
+  const std::int64_t now_seconds = floor_div(now_ns, kNanosecondsPerSecond);
+  const std::int64_t offset = zone == nullptr ? 0 : zone->offset_at(now_seconds);
+  const std::int64_t midnight = (floor_div(now_seconds + offset, 86'400) - days_before) * 86'400;
+  std::int64_t time_ns = 0;
+  if (!combine(zone == nullptr ? midnight : zone->to_utc(midnight), 0, time_ns))
+    return bad_time(text, kOutOfRange);
+  return time_ns;
+}
+
+// "-15m" or "+1h", from `from_ns` on.
+Result<std::int64_t> moved(std::string_view text, std::string_view distance, std::int64_t from_ns) {
+  EC_ASSIGN_OR_RETURN(const std::int64_t distance_ns, parse_duration_ns(distance.substr(1)));
+  std::int64_t time_ns = 0;
+  const bool overflow = distance.front() == '-'
+                            ? __builtin_sub_overflow(from_ns, distance_ns, &time_ns)
+                            : __builtin_add_overflow(from_ns, distance_ns, &time_ns);
+  if (overflow) return bad_time(text, kOutOfRange);
+  return time_ns;
+}
+
+bool is_signed(std::string_view text) {
+  return text.starts_with('-') || text.starts_with('+');
+}
+
+// "15m": numbers with units, as no date is.
+bool looks_like_duration(std::string_view text) {
+  const std::size_t unit = text.find_first_not_of("0123456789");
+  return unit != 0 && unit != std::string_view::npos && text[unit] >= 'a' && text[unit] <= 'z' &&
+         text[unit] != 't' && text[unit] != 'z';
 }
 
 }  // namespace
@@ -206,7 +241,7 @@ Result<std::int64_t> parse_duration_ns(std::string_view text) {
                          (rest.size() == unit.name.size() || is_digit(rest[unit.name.size()]));
       if (whole) found = &unit;
     }
-    if (found == nullptr) return bad_duration(text, "needs units of ns us ms s m h d w");
+    if (found == nullptr) return bad_duration(text, "needs units of ns us ms s m h d w y");
     rest.remove_prefix(found->name.size());
     if (__builtin_mul_overflow(number, found->ns, &number) ||
         __builtin_add_overflow(total, number, &total)) {
@@ -234,7 +269,7 @@ std::string format_duration(std::int64_t duration_ns) {
   return text;
 }
 
-Result<std::int64_t> parse_rfc3339_ns(std::string_view text) {
+Result<DateTime> parse_date_time(std::string_view text) {
   std::string_view rest = text;
   std::int64_t year = 0, month = 0, day = 0;
   if (!take_fixed(rest, 4, year) || !take_character(rest, '-') || !take_fixed(rest, 2, month) ||
@@ -251,18 +286,37 @@ Result<std::int64_t> parse_rfc3339_ns(std::string_view text) {
     }
     EC_TRY(take_clock_time(text, rest.substr(1), clock));
   }
-  const std::int64_t seconds = days_from_date(year, month, day) * 86'400 + clock.hour * 3'600 +
-                               clock.minute * 60 + clock.second - clock.offset_seconds;
+  DateTime time;
+  time.seconds = days_from_date(year, month, day) * 86'400 + clock.hour * 3'600 +
+                 clock.minute * 60 + clock.second;
+  time.nanoseconds = clock.nanoseconds;
+  time.offset_seconds = clock.offset_seconds;
+  time.has_clock = !rest.empty();
+  time.is_leap_second = clock.second == 60;
+  return time;
+}
+
+Result<std::int64_t> instant_of(const DateTime& time, std::string_view text, const TimeZone* zone) {
+  if (!time.offset_seconds && zone == nullptr && time.has_clock)
+    return bad_time(text, "has no offset; end it in Z for UTC, or in one like +01:00");
+  const std::int64_t seconds = time.offset_seconds || zone == nullptr
+                                   ? time.seconds - time.offset_seconds.value_or(0)
+                                   : zone->to_utc(time.seconds);
   // Leap seconds end a UTC day: the folded second is then the first of the next one.
-  if (clock.second == 60 && seconds % 86'400 != 0) {
+  if (time.is_leap_second && seconds % 86'400 != 0) {
     return bad_time(text, "has a second 60 that is not 23:59:60 UTC");
   }
   std::int64_t time_ns = 0;
-  if (!combine(seconds, clock.nanoseconds, time_ns)) return bad_time(text, kOutOfRange);
+  if (!combine(seconds, time.nanoseconds, time_ns)) return bad_time(text, kOutOfRange);
   return time_ns;
 }
 
-Result<std::int64_t> parse_absolute_time_ns(std::string_view text) {
+Result<std::int64_t> parse_rfc3339_ns(std::string_view text, const TimeZone* zone) {
+  EC_ASSIGN_OR_RETURN(const DateTime time, parse_date_time(text));
+  return instant_of(time, text, zone);
+}
+
+Result<std::int64_t> parse_absolute_time_ns(std::string_view text, const TimeZone* zone) {
   if (text.empty()) return bad_time(text, "is empty");
   if (text.front() == '@') return parse_unix_ns(text);
   if (is_whole_number(text)) {
@@ -279,27 +333,37 @@ Result<std::int64_t> parse_absolute_time_ns(std::string_view text) {
   }
   if (!is_digit(text.front()))
     return bad_time(text, "is none of: 2026-11-20T14:00:00Z, 2026-11-20, @1763647200, nanoseconds");
-  return parse_rfc3339_ns(text);
+  return parse_rfc3339_ns(text, zone);
 }
 
-Result<std::int64_t> parse_time_ns(std::string_view text, std::int64_t now_ns) {
+Result<std::int64_t> parse_time_ns(std::string_view text, std::int64_t now_ns,
+                                   const TimeZone* zone) {
   if (text.empty()) return bad_time(text, "is empty");
-  if (text == "now") return now_ns;
-  if (text.front() == '@' || is_whole_number(text)) return parse_absolute_time_ns(text);
-  if (text.front() == '-' || text.front() == '+') {
-    EC_ASSIGN_OR_RETURN(const std::int64_t distance, parse_duration_ns(text.substr(1)));
-    std::int64_t time_ns = 0;
-    const bool overflow = text.front() == '-' ? __builtin_sub_overflow(now_ns, distance, &time_ns)
-                                              : __builtin_add_overflow(now_ns, distance, &time_ns);
-    if (overflow) return bad_time(text, kOutOfRange);
-    return time_ns;
+  if (text.front() == '@' || is_whole_number(text)) return parse_absolute_time_ns(text, zone);
+  if (is_signed(text)) return moved(text, text, now_ns);
+  if (looks_like_duration(text)) return moved(text, "-" + std::string(text), now_ns);
+  for (const std::string_view word : {kNow, kToday, kYesterday}) {
+    if (!text.starts_with(word)) continue;
+    const std::string_view distance = text.substr(word.size());
+    if (!distance.empty() && !is_signed(distance)) continue;
+    std::int64_t time_ns = now_ns;
+    if (word != kNow) {
+      EC_ASSIGN_OR_RETURN(time_ns, day_ns(text, now_ns, word == kYesterday ? 1 : 0, zone));
+    }
+    return distance.empty() ? Result<std::int64_t>(time_ns) : moved(text, distance, time_ns);
   }
   if (!is_digit(text.front())) {
     return bad_time(text,
                     "is none of: 2026-11-20T14:00:00Z, 2026-11-20, @1763647200, nanoseconds, now, "
-                    "-15m, +15m");
+                    "today, yesterday, -15m, now-15m, +15m");
   }
-  return parse_rfc3339_ns(text);
+  return parse_rfc3339_ns(text, zone);
+}
+
+bool depends_on_zone(std::string_view text) {
+  if (text.starts_with(kToday) || text.starts_with(kYesterday)) return true;
+  const Result<DateTime> time = parse_date_time(text);
+  return time.ok() && !time->offset_seconds;
 }
 
 Result<std::uint64_t> parse_size_bytes(std::string_view text) {

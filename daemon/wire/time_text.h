@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -9,24 +10,48 @@
 
 namespace edgecase::wire {
 
+class TimeZone;
+
 inline constexpr std::int64_t kNanosecondsPerSecond = 1'000'000'000;
 
-// "15m", "1h30m", "250us": one or more whole numbers with units ns us ms s m h d w, no sign.
-// InvalidArgument for anything else, and for what int64 nanoseconds cannot hold.
+// "15m", "1h30m", "250us": one or more whole numbers with units ns us ms s m h d w y (365 days), no
+// sign. InvalidArgument for anything else, and for what int64 nanoseconds cannot hold.
 Result<std::int64_t> parse_duration_ns(std::string_view text);
 // "1h30m"; days are the largest unit; reads back equal. `duration_ns` is not negative.
 std::string format_duration(std::int64_t duration_ns);
 
-// The grammar of times, wherever one is taken. Absolute ones: RFC 3339 (any offset, 0-9 fraction
-// digits, date alone = midnight UTC), "@seconds[.decimals]", whole nanoseconds (not what looks like
-// a year, or like a distance without a unit). InvalidArgument says what is wrong and what would do.
-Result<std::int64_t> parse_absolute_time_ns(std::string_view text);
-// The same, and "now", "-15m" (before `now_ns`), "+15m".
-Result<std::int64_t> parse_time_ns(std::string_view text, std::int64_t now_ns);
-// RFC 3339 alone, from 1677-09-21T00:12:43.145224192Z to 2262-04-11T23:47:16.854775807Z. A leap
+// The grammar of times, wherever one is taken; each function takes what the one above it takes, and
+// more. InvalidArgument says what is wrong and what would do. `zone` says whose clock a time
+// without an offset is; without one such a time is refused.
+//
+// RFC 3339, from 1677-09-21T00:12:43.145224192Z to 2262-04-11T23:47:16.854775807Z, and what people
+// and devices make of it: a date alone (midnight of the zone, else UTC), a space for `T`, no
+// seconds, a comma for the point, `+0100` and `+01`. Digits below a nanosecond are cut. A leap
 // second (23:59:60 UTC) is the second after it, as in POSIX time: refusing it would lose the
 // reading.
-Result<std::int64_t> parse_rfc3339_ns(std::string_view text);
+Result<std::int64_t> parse_rfc3339_ns(std::string_view text, const TimeZone* zone = nullptr);
+// "@seconds[.decimals]", and whole nanoseconds (not what looks like a year, or like a distance
+// without a unit).
+Result<std::int64_t> parse_absolute_time_ns(std::string_view text, const TimeZone* zone = nullptr);
+// "now", "today", "yesterday" (where the day began in the zone, else in UTC), "-15m" and "15m"
+// (before `now_ns`), "+15m", "now-15m", "yesterday+6h".
+Result<std::int64_t> parse_time_ns(std::string_view text, std::int64_t now_ns,
+                                   const TimeZone* zone = nullptr);
+// Whether the text means different instants in different zones.
+bool depends_on_zone(std::string_view text);
+
+// The parts of RFC 3339, for who treats them differently: `seconds` are since 1970 as if the clock
+// showed UTC.
+struct DateTime {
+  std::int64_t seconds = 0;
+  std::int64_t nanoseconds = 0;  // in [0, 1 s)
+  std::optional<std::int64_t> offset_seconds;
+  bool has_clock = false;  // else a date alone
+  bool is_leap_second = false;
+};
+Result<DateTime> parse_date_time(std::string_view text);
+// `text` is what it was made of, for the message.
+Result<std::int64_t> instant_of(const DateTime& time, std::string_view text, const TimeZone* zone);
 
 // "64MiB", "1GB", "4096", "64 MiB": bytes. Units B kB MB GB TB KiB MiB GiB TiB.
 Result<std::uint64_t> parse_size_bytes(std::string_view text);

@@ -1,5 +1,7 @@
 #include "wire/time_zone.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
@@ -120,11 +122,14 @@ Result<TimeZone> TimeZone::find(std::string_view name, const std::string& direct
   if (!is_zone_name(name)) {
     return invalid_argument(quoted + " is no time zone; write UTC, +02:00 or Europe/Berlin");
   }
-  const std::string path = directory + "/" + std::string(name);
+  return read(directory + "/" + std::string(name), quoted);
+}
+
+Result<TimeZone> TimeZone::read(const std::string& path, const std::string& name) {
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rbe"),
                                                              &std::fclose);
   if (!file) {
-    std::string why = quoted + " is no time zone of this machine: " + path + ": ";
+    std::string why = name + " is no time zone of this machine: " + path + ": ";
     why += std::strerror(errno);
     if (errno == ENOENT) why += "; install tzdata where that directory is missing";
     return invalid_argument(why);
@@ -137,6 +142,18 @@ Result<TimeZone> TimeZone::find(std::string_view name, const std::string& direct
   Result<TimeZone> parsed = parse(bytes);
   if (!parsed.ok()) return invalid_argument(path + ": " + parsed.status().message());
   return parsed;
+}
+
+Result<TimeZone> TimeZone::local(const char* tz, const std::string& path) {
+  std::string_view name = tz == nullptr ? "" : tz;
+  if (name.starts_with(':')) name.remove_prefix(1);
+  if (name.starts_with('/')) return read(std::string(name), "TZ");
+  if (tz != nullptr && name.empty()) return TimeZone();  // as the library of C takes it
+  // A machine without the file counts in UTC.
+  if (name.empty()) return access(path.c_str(), F_OK) == 0 ? read(path, "this one") : TimeZone();
+  TimeZone zone;
+  if (zone.parse_rule(name).ok()) return zone;
+  return find(name);
 }
 
 Result<TimeZone> TimeZone::parse(std::string_view file) {

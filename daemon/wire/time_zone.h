@@ -23,6 +23,10 @@ class TimeZone {
   // "Europe/Berlin". InvalidArgument: no such zone, or no zone's file.
   static Result<TimeZone> find(std::string_view name,
                                const std::string& directory = "/usr/share/zoneinfo");
+  // The zone of this machine, as the library of C finds it: `tz` is the variable TZ, or null; where
+  // that says nothing, the file `path`. A zone of no file is written as POSIX does:
+  // "CET-1CEST,M3.5.0,M10.5.0/3".
+  static Result<TimeZone> local(const char* tz, const std::string& path = "/etc/localtime");
   // The bytes of such a file.
   static Result<TimeZone> parse(std::string_view file);
 
@@ -52,6 +56,7 @@ class TimeZone {
     YearDay summer_begins, summer_ends;
   };
 
+  static Result<TimeZone> read(const std::string& path, const std::string& name);
   Status parse_block(std::string_view block, std::size_t time_bytes, std::size_t& used);
   Status parse_rule(std::string_view text);
   static bool take_year_day(std::string_view& text, YearDay& day);

@@ -45,6 +45,24 @@ std::string header_error(std::string_view body) {
   return decoder.status().message();
 }
 
+TEST_CASE("csv: a zone says whose clock times without an offset are") {
+  const std::string body = std::string(kHeader) +
+                           "a,d,s,2026-11-20T14:00,1,\na,d,s,2026-11-20 14:00:00.5,2,\n"
+                           "a,d,s,2026-11-20T14:00:00Z,3,\na,d,s,1000,4,\n";
+  CHECK(decode(body).errors.size() == 2);
+  CsvForm form;
+  const auto zone = wire::TimeZone::find("Europe/Berlin");
+  REQUIRE(zone.ok());
+  form.zone = std::make_shared<const wire::TimeZone>(*zone);
+  const Decoded decoded = decode(body, form);
+  CHECK(decoded.errors.empty());
+  REQUIRE(decoded.lines.size() == 4);
+  CHECK(decoded.lines[0].find("2026-11-20T13:00:00.000000000Z") != std::string::npos);
+  CHECK(decoded.lines[1].find("2026-11-20T13:00:00.500000000Z") != std::string::npos);
+  CHECK(decoded.lines[2].find("2026-11-20T14:00:00.000000000Z") != std::string::npos);
+  CHECK(decoded.lines[3].find("1970-01-01T00:00:00.000001000Z") != std::string::npos);
+}
+
 TEST_CASE("csv gives back what the formatter wrote") {
   wire::ReadingBatch batch;
   const auto add = [&batch](wire::Value value) {

@@ -170,3 +170,30 @@ TEST_CASE("time zones: those of this machine") {
   CHECK(!TimeZone::find("Europe/Nowhere").ok());
   CHECK(!TimeZone::find("tzdata.zi").ok());
 }
+
+TEST_CASE("time zones: this machine's own, as TZ or its file says") {
+  constexpr std::int64_t kWinter = 1'763'647'200;  // 2025-11-20T14:00:00Z
+  struct Case {
+    const char* tz;
+    const char* path;
+    std::int64_t want;
+  };
+  for (const Case& c : {
+           Case{nullptr, "/usr/share/zoneinfo/Asia/Tokyo", 9 * 3'600},
+           Case{nullptr, "/nowhere/localtime", 0},
+           Case{"", "/usr/share/zoneinfo/Asia/Tokyo", 0},
+           Case{"Asia/Tokyo", "/nowhere", 9 * 3'600},
+           Case{":Asia/Tokyo", "/nowhere", 9 * 3'600},
+           Case{"/usr/share/zoneinfo/Asia/Tokyo", "/nowhere", 9 * 3'600},
+           Case{"CET-1CEST,M3.5.0,M10.5.0/3", "/nowhere", 3'600},
+           Case{"UTC", "/nowhere", 0},
+           Case{"<-03>3", "/nowhere", -3 * 3'600},
+       }) {
+    CAPTURE(std::string(c.tz == nullptr ? "unset" : c.tz));
+    const auto zone = wire::TimeZone::local(c.tz, c.path);
+    REQUIRE_MESSAGE(zone.ok(), zone.status().to_string());
+    CHECK(zone->offset_at(kWinter) == c.want);
+  }
+  CHECK_FALSE(wire::TimeZone::local("Nowhere/Atall").ok());
+  CHECK_FALSE(wire::TimeZone::local("/etc/passwd").ok());
+}
