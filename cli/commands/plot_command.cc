@@ -96,14 +96,10 @@ Status set_edges(const RangeArguments& range, const Series& series, Chart& chart
   const std::int64_t now_ns = system_clock().wall_ns();
   chart.from_ns = series.first_ns;
   chart.to_ns = series.last_ns;
-  if (!range.since.empty()) {
-    EC_ASSIGN_OR_RETURN(chart.from_ns, wire::parse_time_ns("-" + range.since, now_ns));
-  } else if (!range.from.empty()) {
-    EC_ASSIGN_OR_RETURN(chart.from_ns, wire::parse_time_ns(range.from, now_ns));
-  }
-  if (!range.to.empty()) {
-    EC_ASSIGN_OR_RETURN(chart.to_ns, wire::parse_time_ns(range.to, now_ns));
-  }
+  EC_ASSIGN_OR_RETURN(const auto from_ns, begin_of(range, now_ns));
+  EC_ASSIGN_OR_RETURN(const auto to_ns, end_of(range, now_ns));
+  if (from_ns) chart.from_ns = *from_ns;
+  if (to_ns) chart.to_ns = *to_ns;
   return ok();
 }
 
@@ -134,38 +130,37 @@ Status read_points(DaemonClient& client, const Series& series, const std::string
     const bool is_low = aggregate == std::string_view("min");
     std::string rest;
     Status bad;
-    EC_TRY(client.get(
-        path_with(wire::routes::kQuery, {{"ns", series.namespace_name},
-                                         {"select", wire::escape_name(series.device) + "/" +
-                                                        wire::escape_name(series.sensor)},
-                                         {"from", from},
-                                         {"to", to},
-                                         {"every", std::to_string(window_ns) + "ns"},
-                                         {"agg", aggregate},
-                                         {"purpose", purpose},
-                                         {"format", "ndjson"}}),
-        [&](std::string_view piece) {
-          rest += piece;
-          std::size_t begin = 0;
-          for (std::size_t end = 0; (end = rest.find('\n', begin)) != std::string::npos;
-               begin = end + 1) {
-            const nlohmann::json reading = nlohmann::json::parse(
-                rest.begin() + static_cast<std::ptrdiff_t>(begin),
-                rest.begin() + static_cast<std::ptrdiff_t>(end), nullptr, false);
-            if (!reading.is_object()) {
-              bad = io_error("the daemon's answer is no reading");
-              return false;
-            }
-            const Result<std::int64_t> time = wire::parse_rfc3339_ns(text_field(reading, "time"));
-            const std::optional<double> number = number_of(reading);
-            if (!time.ok() || !number) continue;
-            ChartPoint& point = points[*time];
-            point.time_ns = std::max(*time, chart.from_ns);
-            (is_low ? point.low : point.high) = *number;
-          }
-          rest.erase(0, begin);
-          return true;
-        }));
+    Parameters parameters = {
+        {"ns", series.namespace_name},
+        {"select", wire::escape_name(series.device) + "/" + wire::escape_name(series.sensor)},
+        {"from", from},
+        {"every", std::to_string(window_ns) + "ns"},
+        {"agg", aggregate},
+        {"purpose", purpose},
+        {"format", "ndjson"}};
+    if (!to.empty()) parameters.emplace_back("to", to);
+    EC_TRY(client.get(path_with(wire::routes::kQuery, parameters), [&](std::string_view piece) {
+      rest += piece;
+      std::size_t begin = 0;
+      for (std::size_t end = 0; (end = rest.find('\n', begin)) != std::string::npos;
+           begin = end + 1) {
+        const nlohmann::json reading =
+            nlohmann::json::parse(rest.begin() + static_cast<std::ptrdiff_t>(begin),
+                                  rest.begin() + static_cast<std::ptrdiff_t>(end), nullptr, false);
+        if (!reading.is_object()) {
+          bad = io_error("the daemon's answer is no reading");
+          return false;
+        }
+        const Result<std::int64_t> time = wire::parse_rfc3339_ns(text_field(reading, "time"));
+        const std::optional<double> number = number_of(reading);
+        if (!time.ok() || !number) continue;
+        ChartPoint& point = points[*time];
+        point.time_ns = std::max(*time, chart.from_ns);
+        (is_low ? point.low : point.high) = *number;
+      }
+      rest.erase(0, begin);
+      return true;
+    }));
     EC_TRY(bad);
   }
   for (const auto& [time_ns, point] : points) chart.points.push_back(point);
@@ -184,6 +179,7 @@ Result<std::vector<Chart>> read_charts(const PlotArguments& arguments, std::size
       break;
     }
     Chart chart;
+    chart.zone = arguments.range.zone;
     if (arguments.namespaces.all) chart.title = series.namespace_name + ": ";
     chart.title += series.device + "/" + series.sensor;
     EC_TRY(set_edges(arguments.range, series, chart));

@@ -83,6 +83,8 @@ void RecordCursor::seek(const Stretch& stretch) {
 Result<std::uint64_t> RecordCursor::first_at(const Stretch& stretch, std::int64_t time_ns,
                                              Edge edge) {
   std::uint64_t low = stretch.first, high = stretch.end;
+  // At the beginning of time nothing is before.
+  const std::int64_t earliest_ns = std::max(time_ns, INT64_MIN + AuditLog::kClockStepNs);
   while (low < high) {
     const std::uint64_t middle = low + (high - low) / 2;
     at_->seek(page_key(middle));
@@ -96,7 +98,7 @@ Result<std::uint64_t> RecordCursor::first_at(const Stretch& stretch, std::int64_
     EC_ASSIGN_OR_RETURN(const PageHead page, decode_page_head(last, at_->value()));
     EC_TRY(at_->status());
     const std::int64_t found_ns = edge == Edge::First ? page.first_ns : page.last_ns;
-    if (found_ns < time_ns - AuditLog::kClockStepNs) {
+    if (found_ns < earliest_ns - AuditLog::kClockStepNs) {
       low = std::min(last + 1, high);
     } else {
       high = middle;

@@ -164,21 +164,23 @@ Result<ErasePreview> EraseService::preview(const auth::Principal& principal,
 // A fence ends with the moment of erasure, by the latest time the store knows of: what is measured
 // later is new. A device whose clock is ahead gets a bit more; where ours is not trusted nobody can
 // tell which is wrong, and everything that was erased stays out.
-std::int64_t EraseService::fence_end_ns(std::optional<std::int64_t> newest_ns) const {
+std::optional<std::int64_t> EraseService::fence_end_ns(
+    std::optional<std::int64_t> newest_ns) const {
   const std::int64_t now_ns = std::max(parts_.clock.wall_ns(), parts_.engine.expiry_now_ns());
   // What has no time yet says nothing of the clock of who sent it.
   if (!newest_ns || *newest_ns < now_ns || wire::is_undated_time(*newest_ns)) return now_ns;
-  const std::int64_t last_ns = std::min(*newest_ns, INT64_MAX - 1);
   const bool trusted = parts_.clock.trust() == ClockTrust::Trusted;
-  return (trusted ? std::min(last_ns, now_ns + kFenceAheadMaxNs - 1) : last_ns) + 1;
+  const std::int64_t last_ns =
+      trusted ? std::min(*newest_ns, now_ns + kFenceAheadMaxNs - 1) : *newest_ns;
+  return last_ns == INT64_MAX ? std::nullopt : std::optional(last_ns + 1);
 }
 
 Status EraseService::plan_fences(const EraseRequest& request, const catalog::Erased& names,
                                  std::optional<std::int64_t> newest_ns, Plan& plan) const {
-  const std::int64_t end_ns = fence_end_ns(newest_ns);
+  const std::optional<std::int64_t> end_ns = fence_end_ns(newest_ns);
   TimeRange range = request.range();
-  range.to_ns = std::min(range.to_ns, end_ns);
-  if (range.from_ns >= range.to_ns) return ok();
+  if (end_ns) range.to_ns = std::min(range.to_ns.value_or(*end_ns), *end_ns);
+  if (range.to_ns && range.from_ns >= *range.to_ns) return ok();
   const Pseudonyms& pseudonyms = fences_->pseudonyms();
   const std::uint64_t number = plan.certificate.number;
   for (const catalog::DeviceEntry& each : names.devices) {

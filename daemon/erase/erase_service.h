@@ -155,7 +155,7 @@ class EraseService {
   explicit EraseService(const Parts& parts) : parts_(parts) {}
   Status load() EC_EXCLUDES(erase_mutex_, mutex_);
   Amount amount_of(const catalog::SeriesEntry& entry, TimeRange range);
-  std::int64_t fence_end_ns(std::optional<std::int64_t> newest_ns) const;
+  std::optional<std::int64_t> fence_end_ns(std::optional<std::int64_t> newest_ns) const;
   Status plan_fences(const EraseRequest& request, const catalog::Erased& names,
                      std::optional<std::int64_t> newest_ns, Plan& plan) const;
   void describe(const EraseRequest& request, const catalog::Erased& names,

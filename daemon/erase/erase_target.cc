@@ -102,13 +102,8 @@ void add_single_series(const catalog::Catalog& catalog, EraseTarget& target) {
 Result<EraseTarget> resolve_target(const catalog::Catalog& catalog,
                                    const catalog::DeviceIndex& devices,
                                    const auth::Principal& principal, const EraseRequest& request) {
-  if (request.from_ns && request.to_ns && *request.from_ns >= *request.to_ns)
+  if (request.to_ns && request.range().from_ns >= *request.to_ns)
     return invalid_argument("the range of times is empty: from is not before to");
-  // A range of the engine that ends there has no end, and would take the reading of that instant.
-  if (request.to_ns == INT64_MAX)
-    return invalid_argument("to is the last instant of time: left out, it means everything later");
-  if (request.from_ns == INT64_MIN && !request.to_ns)
-    return invalid_argument("from is the first instant of time: left out, it means everything");
   EC_TRY(auth::authorize(Operation::Erase, principal, request.namespace_name, request.selector));
   if (!request.namespace_name.empty() && !catalog.has_namespace(request.namespace_name))
     return not_found("no namespace " + request.namespace_name);
@@ -159,9 +154,9 @@ KeyRange range_of_series(const catalog::SeriesId& id, TimeRange range) {
   keys.lower = range.from_ns == INT64_MIN
                    ? prefix_of(id, wire::kSeriesPrefixBytes)
                    : wire::make_reading_key({id.device, id.sensor, range.from_ns});
-  keys.upper = range.to_ns == INT64_MAX
-                   ? catalog::span_of_prefix(0, prefix_of(id, wire::kSeriesPrefixBytes)).upper
-                   : wire::make_reading_key({id.device, id.sensor, range.to_ns});
+  keys.upper = range.to_ns
+                   ? wire::make_reading_key({id.device, id.sensor, *range.to_ns})
+                   : catalog::span_of_prefix(0, prefix_of(id, wire::kSeriesPrefixBytes)).upper;
   return keys;
 }
 

@@ -23,7 +23,7 @@ struct EraseRequest {
   std::optional<std::int64_t> from_ns, to_ns;  // without both: with its names
 
   bool has_all_times() const { return !from_ns && !to_ns; }
-  TimeRange range() const { return {from_ns.value_or(INT64_MIN), to_ns.value_or(INT64_MAX)}; }
+  TimeRange range() const { return {from_ns.value_or(INT64_MIN), to_ns}; }
 };
 
 struct EraseTarget {

@@ -23,6 +23,15 @@ Bytes key_of(const Pseudonym& pseudonym) {
   return Bytes(1, kFenceRecord) + Bytes(auth::view_of(pseudonym));
 }
 
+void append_range(std::int64_t from_ns, std::int64_t to_ns, Bytes& value) {
+  wire::append_big_endian(static_cast<std::uint64_t>(from_ns), value);
+  wire::append_big_endian(static_cast<std::uint64_t>(to_ns), value);
+}
+
+bool ends_before(const TimeRange& range, std::int64_t time_ns) {
+  return range.to_ns && *range.to_ns < time_ns;
+}
+
 using SeriesName = std::tuple<std::string_view, std::string_view, std::string_view>;
 
 }  // namespace
@@ -41,7 +50,14 @@ Status Fences::load(ByteView key, ByteView value) {
   fence.erasure = take_number(value);
   while (!value.empty()) {
     const auto from_ns = static_cast<std::int64_t>(take_number(value));
-    fence.ranges.push_back({from_ns, static_cast<std::int64_t>(take_number(value))});
+    const auto to_ns = static_cast<std::int64_t>(take_number(value));
+    if (from_ns < INT64_MAX) {
+      fence.ranges.push_back({from_ns, to_ns});
+    } else if (!fence.ranges.empty() && fence.ranges.back().to_ns == INT64_MAX) {
+      fence.ranges.back().to_ns.reset();
+    } else {
+      fence.ranges.push_back({INT64_MAX, std::nullopt});
+    }
   }
   set(pseudonym, std::move(fence));
   return ok();
@@ -77,9 +93,8 @@ bool Fences::holds(const Pseudonym& pseudonym, std::int64_t time_ns) const {
   const auto found = fences_.find(pseudonym);
   if (found == fences_.end()) return false;
   const std::vector<TimeRange>& ranges = found->second.ranges;
-  return std::any_of(ranges.begin(), ranges.end(), [time_ns](const TimeRange& range) {
-    return range.from_ns <= time_ns && time_ns < range.to_ns;
-  });
+  return std::any_of(ranges.begin(), ranges.end(),
+                     [time_ns](const TimeRange& range) { return range.holds(time_ns); });
 }
 
 bool Fences::is_erased(std::string_view namespace_name, std::string_view device,
@@ -99,7 +114,7 @@ std::vector<bool> Fences::refused(std::span<const wire::Reading> readings) const
   const ReaderLock lock(mutex_);
   for (std::size_t i = 0; i < readings.size(); ++i) {
     const wire::Reading& reading = readings[i];
-    if (!reading.time_ns || *reading.time_ns >= end_ns) continue;
+    if (!reading.time_ns || (*reading.time_ns >= end_ns && end_ns != INT64_MAX)) continue;
     const auto [at, is_new] =
         known.try_emplace(SeriesName(reading.namespace_name, reading.device, reading.sensor));
     Names& names = at->second;
@@ -125,10 +140,12 @@ Result<Fence> Fences::with(const Pseudonym& pseudonym, std::uint64_t erasure,
   fence.erasure = erasure;
   std::vector<TimeRange> apart;
   for (const TimeRange& each : fence.ranges) {
-    if (each.to_ns < range.from_ns || range.to_ns < each.from_ns) {
+    if (ends_before(each, range.from_ns) || ends_before(range, each.from_ns)) {
       apart.push_back(each);
     } else {
-      range = {std::min(range.from_ns, each.from_ns), std::max(range.to_ns, each.to_ns)};
+      const bool has_end = range.to_ns && each.to_ns;
+      range = {std::min(range.from_ns, each.from_ns),
+               has_end ? std::optional(std::max(*range.to_ns, *each.to_ns)) : std::nullopt};
     }
   }
   const auto behind = std::find_if(apart.begin(), apart.end(), [&range](const TimeRange& each) {
@@ -143,14 +160,20 @@ Result<Fence> Fences::with(const Pseudonym& pseudonym, std::uint64_t erasure,
   return fence;
 }
 
-void Fences::append_put(const Pseudonym& pseudonym, const Fence& fence, WriteBatch& batch) const {
+Bytes encode_fence(const Fence& fence) {
   Bytes value(1, kFenceVersion);
   wire::append_big_endian(fence.erasure, value);
   for (const TimeRange& range : fence.ranges) {
-    wire::append_big_endian(static_cast<std::uint64_t>(range.from_ns), value);
-    wire::append_big_endian(static_cast<std::uint64_t>(range.to_ns), value);
+    // One that begins with the last instant is told by its second half alone.
+    if (range.from_ns < INT64_MAX)
+      append_range(range.from_ns, range.to_ns.value_or(INT64_MAX), value);
+    if (!range.to_ns) append_range(INT64_MAX, INT64_MAX, value);
   }
-  batch.put(records_, key_of(pseudonym), value);
+  return value;
+}
+
+void Fences::append_put(const Pseudonym& pseudonym, const Fence& fence, WriteBatch& batch) const {
+  batch.put(records_, key_of(pseudonym), encode_fence(fence));
 }
 
 void Fences::append_remove(const Pseudonym& pseudonym, WriteBatch& batch) const {
@@ -181,8 +204,9 @@ std::vector<Pseudonym> Fences::giving_way(const Planned& planned) const {
 
 void Fences::set(const Pseudonym& pseudonym, Fence fence) {
   const WriterLock lock(mutex_);
-  if (!fence.ranges.empty() && fence.ranges.back().to_ns > end_ns_.load())
-    end_ns_.store(fence.ranges.back().to_ns, std::memory_order_release);
+  const std::int64_t end_ns =
+      fence.ranges.empty() ? INT64_MIN : fence.ranges.back().to_ns.value_or(INT64_MAX);
+  if (end_ns > end_ns_.load()) end_ns_.store(end_ns, std::memory_order_release);
   fences_[pseudonym] = std::move(fence);
   changes_.fetch_add(1);
 }

@@ -6,7 +6,9 @@
 // out the numbers of series and writing under them, so these can be erased with their names.
 //
 // Records, in the namespace `_erasures`: 'F' pseudonym -> version (1), number of the erasure that
-// set it last (8), then from (8), to (8) of each range; numbers big-endian.
+// set it last (8), then from (8), to (8) of each range; numbers big-endian. A range without an end
+// is two: one to the last instant of time, and one from it to itself, which means that very
+// instant.
 //
 // Thread-safe. A store without fences pays two uncontended locks a batch; readings that are later
 // than every fence, or without a time, one comparison each.
@@ -15,6 +17,7 @@
 #include <atomic>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -33,11 +36,15 @@ using auth::Pseudonyms;
 inline constexpr std::size_t kFencesMax = 50'000;  // the one set longest ago gives way
 inline constexpr std::size_t kRangesPerFenceMax = 256;
 
-// Nanoseconds; `from` included, `to` not.
+// Nanoseconds; `from` included, `to` not. Without `to` it has no end: the last instant of time is
+// in it.
 struct TimeRange {
   std::int64_t from_ns = INT64_MIN;
-  std::int64_t to_ns = INT64_MAX;
+  std::optional<std::int64_t> to_ns;
 
+  bool holds(std::int64_t time_ns) const {
+    return from_ns <= time_ns && (!to_ns || time_ns < *to_ns);
+  }
   friend bool operator==(const TimeRange&, const TimeRange&) = default;
 };
 
@@ -45,6 +52,9 @@ struct Fence {
   std::uint64_t erasure = 0;      // its number
   std::vector<TimeRange> ranges;  // sorted, apart
 };
+
+// The value of its record.
+Bytes encode_fence(const Fence& fence);
 
 class Fences {
  public:
@@ -128,7 +138,8 @@ class Fences {
 
   mutable SharedMutex mutex_;
   std::map<Pseudonym, Fence> fences_ EC_GUARDED_BY(mutex_);
-  std::atomic<std::int64_t> end_ns_{INT64_MIN};  // no fence holds from here on
+  // No fence holds from here on; INT64_MAX: one may hold that instant, too.
+  std::atomic<std::int64_t> end_ns_{INT64_MIN};
   std::atomic<std::uint64_t> refused_{0};
   std::atomic<std::uint64_t> changes_{0};
 };

@@ -91,6 +91,45 @@ TEST_CASE("a fence reads back from its record, and what is no record is refused"
   CHECK(fences.load(key, Bytes(25, '\2')).code() == StatusCode::Unsupported);
 }
 
+TEST_CASE("a fence without an end holds the last instant of time, one that ends with it does not") {
+  const Pseudonym who = pseudonyms().of_device("default", "a");
+  struct Case {
+    std::vector<TimeRange> ranges;
+    bool holds_last, holds_before;
+  };
+  for (const Case& c : {
+           Case{{{5, std::nullopt}}, true, true},
+           Case{{{5, INT64_MAX}}, false, true},
+           Case{{{INT64_MAX, std::nullopt}}, true, false},
+           Case{{{5, 6}, {INT64_MAX, std::nullopt}}, true, false},
+           Case{{{5, INT64_MAX - 1}}, false, false},
+           Case{{TimeRange{}}, true, true},
+       }) {
+    CAPTURE(c.ranges.front().from_ns);
+    Fences fences(1, pseudonyms());
+    for (const TimeRange& range : c.ranges) add(fences, who, range);
+    CHECK(fences.is_erased("default", "a", INT64_MAX) == c.holds_last);
+    CHECK(fences.is_erased("default", "a", INT64_MAX - 1) == c.holds_before);
+    CHECK(refused(fences, "a", "x", {INT64_MAX}) ==
+          (c.holds_last ? std::vector<bool>{true} : std::vector<bool>{}));
+    // As it reads back.
+    const auto fence = fences.with(who, 2, c.ranges.front());
+    REQUIRE(fence.ok());
+    Fences again(1, pseudonyms());
+    Bytes key(1, 'F');
+    key += Bytes(auth::view_of(who));
+    REQUIRE(again.load(key, encode_fence(*fence)).ok());
+    CHECK(again.with(who, 2, c.ranges.front())->ranges == fence->ranges);
+    CHECK(again.is_erased("default", "a", INT64_MAX) == c.holds_last);
+    CHECK(again.is_erased("default", "a", INT64_MAX - 1) == c.holds_before);
+  }
+  Fences fences(1, pseudonyms());
+  add(fences, who, {10, INT64_MAX});
+  CHECK(fences.with(who, 2, {INT64_MAX, std::nullopt})->ranges ==
+        std::vector<TimeRange>{{10, std::nullopt}});
+  CHECK(fences.with(who, 2, {5, 7})->ranges == std::vector<TimeRange>{{5, 7}, {10, INT64_MAX}});
+}
+
 TEST_CASE("the gate closes when everybody is out, and nobody enters meanwhile") {
   Fences fences(1, pseudonyms());
   std::atomic<int> inside{0}, rounds{0};

@@ -131,10 +131,10 @@ TEST_CASE("requests for erasure that mean nothing are refused") {
   ServerFixture f;
   write(f, "kitchen", 2);
   for (const char* query :
-       {"", "?select=kitchen&owner=x", "?select=a/b/c", "?select=kitchen&from=yesterday",
-        "?select=kitchen&from=@20&to=@20", "?select=kitchen&to=9223372036854775807",
-        "?select=kitchen&from=-9223372036854775808", "?select=kitchen&form=@1", "?owner=a/b",
-        "?select=kitchen&wait=soon"}) {
+       {"", "?select=kitchen&owner=x", "?select=a/b/c", "?select=kitchen&from=yesterdayish",
+        "?select=kitchen&from=@20&to=@20", "?select=kitchen&to=-9223372036854775808",
+        "?select=kitchen&from=9223372036854775807&to=9223372036854775807",
+        "?select=kitchen&form=@1", "?owner=a/b", "?select=kitchen&wait=soon"}) {
     CAPTURE(query);
     CHECK(f.ask("POST", std::string("/api/v1/erase") + query).status == 400);
   }
@@ -145,6 +145,52 @@ TEST_CASE("requests for erasure that mean nothing are refused") {
   CHECK(f.ask("GET", "/api/v1/erasures?id=x").status == 400);
   CHECK(f.ask("GET", "/api/v1/where?select=nothing").status == 404);
   CHECK(f.ask("GET", "/api/v1/where?select=kitchen").status == 200);
+}
+
+TEST_CASE("an erasure takes from its first instant up to its end, at both ends of time too") {
+  struct Case {
+    const char* range;
+    const char* left;  // of five readings; "-": with its names
+  };
+  for (const Case& c : {
+           Case{"", "-"},
+           Case{"&from=-9223372036854775808", ""},
+           Case{"&from=-9223372036854775807", "1"},
+           Case{"&to=-9223372036854775807", "2345"},
+           Case{"&from=0&to=1000000000", "1245"},
+           Case{"&from=-10000&to=0", "1345"},
+           Case{"&to=9223372036854775807", "5"},
+           Case{"&from=-9223372036854775808&to=9223372036854775807", "5"},
+           Case{"&from=1970-01-01T00:00:01Z", "123"},
+           Case{"&from=9223372036854775806", "1234"},
+           Case{"&from=9223372036854775807", "1234"},
+           Case{"&from=9223372036854775806&to=9223372036854775807", "12345"},
+       }) {
+    CAPTURE(c.range);
+    ServerFixture f;
+    const std::string lines =
+        "m,device=d value=1 -9223372036854775808\nm,device=d value=2 -10000\n"
+        "m,device=d value=3 0\nm,device=d value=4 1000000000\n"
+        "m,device=d value=5 9223372036854775807\n";
+    REQUIRE(f.ask("POST", "/write", lines).status == 204);
+    const std::string query = std::string("?select=d") + c.range;
+    const Json preview = Json::parse(f.ask("GET", "/api/v1/erase/preview" + query).body);
+    const std::string left = c.left == std::string("-") ? "" : c.left;
+    CHECK(preview["readings"] == 5 - left.size());
+    CHECK(f.ask("POST", "/api/v1/erase" + query).status == 200);
+    const auto values = [&f] {
+      const std::string body = f.ask("GET", "/api/v1/query?select=d&format=ndjson").body;
+      std::string found;
+      for (std::size_t at = 0; (at = body.find("\"value\":", at)) != std::string::npos; ++at)
+        found += body[at + 8];
+      return found;
+    };
+    CHECK(values() == left);
+    CHECK((f.ask("GET", "/api/v1/query?select=d").status == 404) == (c.left == std::string("-")));
+    // What was erased does not come back, neither the last instant of time.
+    CHECK(f.ask("POST", "/write", lines).status == 204);
+    CHECK(values() == left);
+  }
 }
 
 TEST_CASE("erasing needs a token's erase scope, the list of certificates an administrator") {

@@ -131,7 +131,7 @@ TEST_CASE("http: ranges are half open, to the ends of time, and times have one g
         Case{"&from=1970-01-01&to=1970-01-02", "34"}, Case{"&from=9223372036854775807", "5"},
         Case{"&from=9223372036854775806", "5"}, Case{"&to=9223372036854775807", "1234"},
         Case{"&from=9223372036854775807&to=9223372036854775807", ""}}) {
-    for (const char* const desc : {"", "&desc=true"}) {
+    for (const char* const desc : {"", "&desc=true", "&export=true"}) {
       CAPTURE(c.range);
       CAPTURE(desc);
       const Answer answer =
