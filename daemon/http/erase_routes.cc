@@ -276,10 +276,15 @@ Result<Json> get_where(HttpContext& context, const Call& call) {
          {"file_bytes", file.share.file_bytes},
          {"locations", file.locations}});
   }
-  return Json{{"devices", found.devices},
-              {"series", found.series},
-              {"bytes", found.bytes},
-              {"files", std::move(files)}};
+  Json json{{"devices", found.devices},
+            {"series", found.series},
+            {"bytes", found.bytes},
+            {"files", std::move(files)}};
+  if (!found.left_out.empty()) {
+    json["left_out"] = query::left_out_json(found.left_out);
+    tell_left_out(call, json["left_out"]);
+  }
+  return json;
 }
 
 void register_erase_metrics(HttpContext& context) {

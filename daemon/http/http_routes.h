@@ -102,6 +102,10 @@ Result<std::shared_ptr<const Snapshot>> moment_parameter(HttpContext& context, c
 // As /api/v1/device answers it.
 wire::Json device_json(const catalog::DeviceName& name, const catalog::DeviceMetadata& metadata);
 
+// In the head of an answer, what it does not hold since it is damaged; [{"more":n}] where the names
+// would take too much of it. Nothing where nothing is left out.
+void tell_left_out(const Call& call, const wire::Json& left_out);
+
 class PieceSource {
  public:
   virtual ~PieceSource() = default;

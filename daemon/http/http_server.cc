@@ -179,18 +179,6 @@ const query::LeftOut& left_out_of(const PieceSource& source) {
   return left_out == nullptr ? kNothing : *left_out;
 }
 
-// Of the first ones: the head of an answer has its limits.
-std::string left_out_text(const PieceSource& source) {
-  constexpr std::size_t kNamed = 8;
-  constexpr std::size_t kTextMaxBytes = 6u << 10;
-  const auto text = [&](std::size_t most) {
-    return query::left_out_json(left_out_of(source), most)
-        .dump(-1, ' ', true, wire::Json::error_handler_t::replace);
-  };
-  std::string whole = text(kNamed);
-  return whole.size() <= kTextMaxBytes ? whole : text(0);
-}
-
 std::string report_text(const PieceSource& source) {
   const auto text = [&](std::size_t most) {
     return query::left_out_json(left_out_of(source), most)
@@ -206,6 +194,18 @@ std::string report_text(const PieceSource& source) {
 
 }  // namespace
 
+void tell_left_out(const Call& call, const wire::Json& left_out) {
+  if (left_out.empty()) return;
+  constexpr std::size_t kTextMaxBytes = 6u << 10;
+  std::string text = left_out.dump(-1, ' ', true, wire::Json::error_handler_t::replace);
+  if (text.size() > kTextMaxBytes) {
+    // The last one may stand for several.
+    const std::uint64_t last = left_out.back().value("more", std::uint64_t{1});
+    text = "[{\"more\":" + std::to_string(left_out.size() - 1 + last) + "}]";
+  }
+  call.response.set_header(wire::routes::kLeftOutHeader, text);
+}
+
 void answer_in_pieces(Call& call, const char* content_type, std::shared_ptr<PieceSource> source) {
   struct Progress {
     std::shared_ptr<PieceSource> source;
@@ -220,7 +220,8 @@ void answer_in_pieces(Call& call, const char* content_type, std::shared_ptr<Piec
   if (!first.ok()) return call.answer_error(first.status());
   progress->given = progress->source->take_given();
   if (!left_out_of(*progress->source).empty()) {
-    call.response.set_header(wire::routes::kLeftOutHeader, left_out_text(*progress->source));
+    constexpr std::size_t kNamed = 8;  // the head of an answer has its limits
+    tell_left_out(call, query::left_out_json(left_out_of(*progress->source), kNamed));
     progress->is_told = true;
   }
   if (!*first) {

@@ -145,6 +145,7 @@ class ListPieces final : public PieceSource {
     return true;
   }
   void let_go() override { listing_.let_go(); }
+  query::GivenReadings take_given() override { return listing_.take_given(); }
   const query::LeftOut* left_out() const override { return listing_.left_out(); }
   bool names_left_out() const override { return true; }
 

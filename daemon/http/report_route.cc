@@ -42,16 +42,6 @@ void say_unsigned(const Status& why, wire::Json& report) {
   report["unsigned"] = why.to_string();
 }
 
-// For who reads no further than the head.
-void tell_left_out(Call& call, const wire::Json& report) {
-  const auto left_out = report.find(report::kLeftOutMember);
-  if (left_out == report.end()) return;
-  std::string text = left_out->dump(-1, ' ', true, wire::Json::error_handler_t::replace);
-  constexpr std::size_t kHeaderMaxBytes = 6u << 10;
-  if (text.size() > kHeaderMaxBytes) text = "[{\"more\":" + std::to_string(left_out->size()) + "}]";
-  call.response.set_header(wire::routes::kLeftOutHeader, text);
-}
-
 Result<wire::Json> store_report(HttpContext& context, const Call& call) {
   const report::ComplianceReport maker(report_parts(context));
   EC_ASSIGN_OR_RETURN(wire::Json report, maker.of_store());
@@ -130,7 +120,7 @@ Result<std::shared_ptr<PieceSource>> owner_report(HttpContext& context, Call& ca
   } else {
     say_unsigned(secret.status(), report->document);
   }
-  tell_left_out(call, report->document);
+  tell_left_out(call, report->document.value(report::kLeftOutMember, wire::Json()));
   report::OwnerReportText text(parts, std::move(report), report::MemberOrder::AsTold);
   if (of_devices) text.expect_devices(*of_devices);
   call.exchange.audit.reach = std::move(reach);
@@ -150,7 +140,7 @@ void get_report(HttpContext& context, Call& call) {
   }
   const Result<wire::Json> report = store_report(context, call);
   if (!report.ok()) return call.answer_error(report.status());
-  tell_left_out(call, *report);
+  tell_left_out(call, report->value(report::kLeftOutMember, wire::Json()));
   call.answer_json(200, wire::dump(*report));
 }
 

@@ -106,7 +106,8 @@ SeriesListing::SeriesListing(Engine& engine, const catalog::Catalog& catalog,
       summaries_(summaries),
       rows_(std::move(rows)),
       is_of_moment_(moment != nullptr),
-      is_summarized_(rows_.size() >= kSummaryMin) {
+      is_summarized_(rows_.size() >= kSummaryMin),
+      given_(engine) {
   options_.patience = patience;
   options_.snapshot = is_of_moment_ ? std::move(moment) : engine.snapshot();
 }
@@ -138,6 +139,8 @@ Result<bool> SeriesListing::next(SeriesInfo& info) {
     }
     if (options_.patience != nullptr) EC_TRY(options_.patience->go_on());
     EC_TRY(summarize(entry->id.namespace_id));
+    last_ = entry->id;
+    give();
     if (summary_ != nullptr) {
       info = describe(*summary_, *std::move(entry));
       if (!is_of_moment_ || info.count > 0) return true;
@@ -162,6 +165,10 @@ Result<bool> SeriesListing::next(SeriesInfo& info) {
   return false;
 }
 
+bool SeriesListing::is_overtaken() const {
+  return options_.snapshot == nullptr || options_.snapshot->revocations() != engine_.revocations();
+}
+
 void SeriesListing::let_go() {
   if (options_.snapshot == nullptr) return;
   const bool is_overtaken = options_.snapshot->revocations() != engine_.revocations();
@@ -172,8 +179,13 @@ void SeriesListing::let_go() {
 
 Result<bool> DeviceListing::next(DeviceInfo& info) {
   SeriesInfo series;
+  if (following_ && series_.is_overtaken()) {
+    following_.reset();
+    series_.again();
+  }
   if (following_) {
     series = *std::exchange(following_, std::nullopt);
+    series_.give();
   } else {
     EC_ASSIGN_OR_RETURN(const bool more, series_.next(series));
     if (!more) return false;

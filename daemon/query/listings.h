@@ -12,6 +12,7 @@
 
 #include "catalog/catalog.h"
 #include "edgecase/engine.h"
+#include "query/given_readings.h"
 #include "query/left_out.h"
 #include "query/series_summary.h"
 
@@ -47,8 +48,14 @@ class SeriesListing {
   Result<bool> next(SeriesInfo& info);
   // The row of the series that next() answered last.
   catalog::SeriesRow row() const { return rows_[next_ - 1]; }
-  // As those of a cursor.
+  // As those of a cursor: a series is given with all its times.
   void let_go();
+  GivenReadings take_given() { return std::exchange(given_, GivenReadings(engine_)); }
+  // For who keeps what next() answered last until the next part of an answer: whether it may be
+  // erased by now; then again() makes next() look at it anew. Else give() says that it is given.
+  bool is_overtaken() const;
+  void again() { --next_; }
+  void give() { given_.add(last_, INT64_MIN, INT64_MAX); }
   const LeftOut* left_out() const { return &left_out_; }
   // What is left out already when it begins.
   void leave_out(LeftOutReadings readings) { left_out_.add(std::move(readings)); }
@@ -67,6 +74,8 @@ class SeriesListing {
   ReadOptions options_;
   std::size_t next_ = 0;
   LeftOut left_out_;
+  GivenReadings given_;
+  catalog::SeriesId last_;  // of the series that next() answered last
 };
 
 class DeviceListing {
@@ -76,6 +85,7 @@ class DeviceListing {
   // False: the end.
   Result<bool> next(DeviceInfo& info);
   void let_go() { series_.let_go(); }
+  GivenReadings take_given() { return series_.take_given(); }
   const LeftOut* left_out() const { return series_.left_out(); }
 
  private:

@@ -109,15 +109,25 @@ Result<Whereabouts> find_whereabouts(Engine& engine, const catalog::Catalog& cat
   std::map<NamespaceId, std::set<std::string>> of_namespaces;
   Collector collector(engine);
   std::vector<SeriesEntry> of_device;
+  // What is damaged costs itself alone.
+  const auto unless_damaged = [&found](const std::string& of_namespace, const std::string& device,
+                                       Status status) {
+    if (status.code() != StatusCode::Corruption) return status;
+    found.left_out.add({of_namespace, device, "*", {}, {}, std::move(status)});
+    return ok();
+  };
   const auto add_device = [&]() -> Status {
     const SeriesEntry& first = of_device.front();
-    EC_ASSIGN_OR_RETURN(const catalog::DeviceMetadata said,
-                        devices.metadata({first.namespace_name, first.device}));
+    const auto said = devices.metadata({first.namespace_name, first.device});
+    EC_TRY(unless_damaged(first.namespace_name, first.device, said.status()));
     std::set<std::string> locations;
-    if (!said.location.empty()) locations.insert(said.location);
-    if (!by_namespace) return locate_device(catalog, of_device, locations, collector);
-    of_namespaces[first.id.namespace_id].merge(locations);
-    return ok();
+    if (said.ok() && !said->location.empty()) locations.insert(said->location);
+    if (by_namespace) {
+      of_namespaces[first.id.namespace_id].merge(locations);
+      return ok();
+    }
+    return unless_damaged(first.namespace_name, first.device,
+                          locate_device(catalog, of_device, locations, collector));
   };
   for (const catalog::SeriesRow row : rows) {
     auto entry = catalog.series_at(row);
@@ -129,8 +139,11 @@ Result<Whereabouts> find_whereabouts(Engine& engine, const catalog::Catalog& cat
     of_device.push_back(*std::move(entry));
   }
   if (!of_device.empty()) EC_TRY(add_device());
-  for (const auto& [id, locations] : of_namespaces)
-    EC_TRY(collector.add({{id, {}, {}}, locations}));
+  for (const auto& [id, locations] : of_namespaces) {
+    EC_TRY(unless_damaged(namespace_name.empty() ? "*" : namespace_name, "*",
+                          collector.add({{id, {}, {}}, locations})));
+  }
+  if (catalog.is_damaged() && !selector.is_exact()) found.left_out.add(lost_names());
   collector.finish(found);
   return found;
 }

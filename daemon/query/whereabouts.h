@@ -25,6 +25,7 @@ struct Whereabouts {
   };
   std::uint64_t devices = 0, series = 0, bytes = 0;
   std::vector<File> files;  // those with the most bytes first
+  LeftOut left_out;         // what is damaged, and so not in these files
   Reach reach;
 };
 

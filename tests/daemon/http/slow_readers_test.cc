@@ -92,6 +92,41 @@ TEST_CASE("slow readers: a range of times that is erased, and a rule that is mad
   }
 }
 
+TEST_CASE("slow readers: a listing of which a name that waits was erased ends as incomplete") {
+  ServerFixture f;
+  constexpr int kDevices = 6'000;  // a megabyte of names
+  const std::string name = "a-device-whose-name-takes-its-room-" + std::string(150, 'x');
+  for (int from = 0; from < kDevices; from += 1'000) {
+    std::string lines;
+    for (int i = from; i < from + 1'000; ++i)
+      lines += "m,device=" + name + std::to_string(i) + " value=1 1000\n";
+    REQUIRE(f.ask("POST", "/write?db=default", lines).status == 204);
+  }
+  REQUIRE(f.ask("POST", "/write?db=default", "m,device=kept value=1 1000\n").status == 204);
+  for (const std::string target : {"/api/v1/series", "/api/v1/devices"}) {
+    CAPTURE(target);
+    Client client = f.connect();
+    REQUIRE(client.send("GET " + target + " HTTP/1.1\r\nHost: x\r\n\r\n"));
+    REQUIRE(client.await_answer());
+    // What is read next goes with what waits: a range of times that all have.
+    const Answer erased =
+        f.ask("POST", "/api/v1/erase?wait=60s&select=" + name + "*&from=0&to=999");
+    REQUIRE(erased.status == 200);
+    const Answer answer = client.receive();
+    CHECK_FALSE(answer.complete);
+    CHECK(count_of(name, answer.body) < kDevices);
+  }
+  // Another device's erasure cuts nothing.
+  Client client = f.connect();
+  REQUIRE(client.send("GET /api/v1/devices HTTP/1.1\r\nHost: x\r\n\r\n"));
+  REQUIRE(client.await_answer());
+  REQUIRE(f.ask("POST", "/api/v1/erase?wait=60s&select=kept").status == 200);
+  const Answer answer = client.receive();
+  CHECK(answer.complete);
+  CHECK(count_of(name, answer.body) == kDevices);
+  CHECK(count_of("\"kept\"", answer.body) == 0);
+}
+
 TEST_CASE("slow readers: a value of megabytes that is erased is cut") {
   SlowReaders f;
   REQUIRE(f.ask("PUT", "/api/v1/blob/default/cam/shot?time=1970-01-01", std::string(8u << 20, 'n'))

@@ -10,6 +10,7 @@
 
 #include "ingest/ingest_pipeline.h"
 #include "query/query_service.h"
+#include "query/whereabouts.h"
 #include "support/manual_clock.h"
 #include "support/manual_executor.h"
 #include "support/memory_file_system.h"
@@ -222,7 +223,7 @@ TEST_CASE("left out: a metadata table that is missing takes names with it, not t
   for (const auto& [path, contents] : house.disk.durable_contents())
     if (path.ends_with(".meta")) tables.push_back(path);
   REQUIRE(!tables.empty());
-  int told = 0;
+  int told = 0, told_where = 0;
   for (const std::string& path : tables) {
     CAPTURE(path);
     const Bytes contents = house.disk.contents(path);
@@ -236,10 +237,19 @@ TEST_CASE("left out: a metadata table that is missing takes names with it, not t
     // Nothing is missing in silence.
     CHECK((readings == 3 * kReadings || !answer.left_out.empty()));
     told += answer.left_out.empty() ? 0 : 1;
+    // `where` names what it cannot look for, and tells of the rest.
+    const auto devices = catalog::DeviceIndex::open(*house.engine);
+    REQUIRE(devices.ok());
+    const auto where =
+        find_whereabouts(*house.engine, *house.catalog, **devices, house.principal, "default", {});
+    const bool has_names = where.ok() || where.status().code() != StatusCode::NotFound;
+    REQUIRE_MESSAGE((where.ok() || !has_names), where.status().to_string());
+    if (where.ok() && !where->left_out.empty()) ++told_where;
     house.close();
     house.disk.set_contents(path, contents);
   }
   CHECK(told > 0);
+  CHECK(told_where > 0);
   house.open();
   CHECK(house.query().readings.size() == 3);
 }
