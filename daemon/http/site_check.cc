@@ -166,9 +166,31 @@ Status check_site(const RequestHead& head, Effect effect, const Sites& sites) {
   return ok();
 }
 
+namespace {
+
+// "http://board.lan/page" -> "board.lan"
+std::string_view authority_of(std::string_view url) {
+  const std::size_t begin = url.find("://");
+  if (begin == std::string_view::npos) return {};
+  url.remove_prefix(begin + 3);
+  return url.substr(0, url.find('/'));
+}
+
+// A proxy that adds no header gives itself away all the same: nginx asks by HTTP/1.0 and, unlike
+// old programs that do, names a host; and what a browser was shown elsewhere, by another name than
+// the one that is asked for here, is none of this machine's own pages.
+bool seems_handed_on(const RequestHead& head) {
+  if (!head.http_1_1 && !head.host.empty()) return true;
+  const std::string_view shown = authority_of(head.referer);
+  return !shown.empty() && !wire::is_same_host(shown, head.host);
+}
+
+}  // namespace
+
 auth::Principal asker(const RequestHead& head, const auth::Principal& connection,
                       const Sites& sites) {
-  if (!head.is_forwarded) return connection;
+  const bool is_over_tcp = connection.kind == auth::PrincipalKind::Loopback;
+  if (!head.is_forwarded && !(is_over_tcp && seems_handed_on(head))) return connection;
   auth::Principal other{auth::PrincipalKind::Remote, connection.name};
   // Each proxy adds whom it heard; what is before the first that is not believed may be anything.
   const bool has_list = !head.x_forwarded_for.empty();

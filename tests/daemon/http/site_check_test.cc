@@ -38,9 +38,9 @@ TEST_CASE("sites: names are taken in every spelling, others are refused to brows
     bool is_taken;
   };
   for (const Case& c :
-       {Case{"board.lan", true}, Case{"BOARD.LAN:8650", true}, Case{"board.lan.", true},
+       {Case{"board.lan", true}, Case{"BOARD.LAN", true}, Case{"board.lan.", true},
         Case{"weather.example", true}, Case{"localhost:1", true}, Case{"x.localhost", true},
-        Case{"192.0.2.7:8650", true}, Case{"[2001:db8::1]:8650", true}, Case{"[::1]", true},
+        Case{"192.0.2.7", true}, Case{"[2001:db8::1]", true}, Case{"[::1]", true},
         Case{"board.lan.evil.example", false}, Case{"evil.board.lan", false},
         Case{"evil.example", false}, Case{"localhost.evil.example", false},
         Case{"192.0.2.7.evil.example", false}, Case{"[evil]", false}, Case{"u@board.lan", false},
@@ -55,7 +55,7 @@ TEST_CASE("sites: names are taken in every spelling, others are refused to brows
 }
 
 TEST_CASE("sites: what is neither a name nor an address is refused with words") {
-  for (const char* name : {"", "board.lan:8650", "http://board", "board/", "a b", "board:"}) {
+  for (const char* name : {"", "board.lan", "http://board", "board/", "a b", "board:"}) {
     CAPTURE(name);
     CHECK(Sites::of({name}, {}).status().code() == StatusCode::InvalidArgument);
   }
@@ -132,6 +132,27 @@ TEST_CASE("sites: what a proxy hands on is nobody's on this machine") {
     CAPTURE(header);
     CHECK(f.ask("GET", "/api/v1/series", {}, header).status == 200);
   }
+}
+
+TEST_CASE("sites: a proxy that adds no header is known by what it sends") {
+  ServerFixture f;
+  const auto ask = [&f](const std::string& head) {
+    f.clock.advance(auth::Authenticator::kBurst * auth::Authenticator::kRefillNs);
+    Client client = f.connect();
+    REQUIRE(client.send(head + "\r\n\r\n"));
+    return client.receive().status;
+  };
+  const std::string get = "GET /api/v1/series ";
+  // nginx with nothing but proxy_pass.
+  CHECK(ask(get + "HTTP/1.0\r\nHost: 127.0.0.1\r\nConnection: close") == 401);
+  CHECK(ask("POST /api/v1/tokens?admin=true HTTP/1.0\r\nHost: 127.0.0.1\r\nContent-Length: 0") ==
+        401);
+  CHECK(ask(get + "HTTP/1.1\r\nHost: 127.0.0.1\r\nReferer: http://board.lan/") == 401);
+  // This machine's own programs.
+  CHECK(ask(get + "HTTP/1.0") == 200);
+  CHECK(ask(get + "HTTP/1.1\r\nHost: 127.0.0.1") == 200);
+  CHECK(ask(get + "HTTP/1.1\r\nHost: localhost\r\nReferer: http://localhost/") == 200);
+  CHECK(ask("GET /healthz HTTP/1.0\r\nHost: localhost") == 200);
 }
 
 TEST_CASE("sites: failed logins behind a proxy are each client's own") {
