@@ -77,7 +77,7 @@ const std::array kTable = {
             "Addresses or networks of reverse proxies whose Forwarded or X-Forwarded-For is "
             "believed."},
     Setting{"http.tls-cert", SettingKind::File, EC_MEMBER(std::string, http.tls_cert),
-            "File of the certificate, and of those that signed it; with tls-key: HTTPS."},
+            "File of the certificate, and of those that signed it; with tls-key: HTTPS (TLS 1.2)."},
     Setting{"http.tls-key", SettingKind::File, EC_MEMBER(std::string, http.tls_key),
             "File of tls-cert's private key, without a password."},
     Setting{"http.allow-insecure", SettingKind::Flag, EC_MEMBER(bool, http.allow_insecure),
@@ -116,7 +116,7 @@ const std::array kTable = {
             "for both loopbacks; port 0 takes a free one; \"\" turns it off."},
     Setting{"mqtt.tls-cert", SettingKind::File, EC_MEMBER(std::string, mqtt.tls_cert),
             "File of the certificate, and of those that signed it; with tls-key: mqtt.listen "
-            "speaks TLS, and a broker that asks is shown it."},
+            "speaks TLS 1.2, and a broker that asks is shown it."},
     Setting{"mqtt.tls-key", SettingKind::File, EC_MEMBER(std::string, mqtt.tls_key),
             "File of tls-cert's private key, without a password."},
     Setting{"mqtt.connections", SettingKind::Number, EC_MEMBER(std::uint32_t, mqtt.connections),

@@ -141,6 +141,52 @@ class Limits(unittest.TestCase):
         os.chown(self.place.path, 0, 0)
         self.daemon = Daemon(self.place)
 
+    def group(self, controller, settings):
+        """A new control group's folder; the first of `settings`, (file, value), whose file is there is set."""
+        name = f"edgecase-test-{os.getpid()}-{controller}"
+        for root in ("/sys/fs/cgroup", f"/sys/fs/cgroup/{controller}"):
+            folder = os.path.join(root, name)
+            try:
+                os.mkdir(folder)
+            except OSError:
+                continue
+            self.addCleanup(os.rmdir, folder)
+            for file, value in settings:
+                path = os.path.join(folder, file)
+                if os.path.exists(path):
+                    with open(path, "w", encoding="ascii") as setting:
+                        setting.write(str(value))
+                    return folder
+        self.skipTest(f"no control group for {controller} may be made here")
+        return None
+
+    @staticmethod
+    def in_group(folder):
+        return "sh", ("-c", f'echo $$ > {folder}/cgroup.procs && exec "$@"', "sh", PROGRAM, "serve")
+
+    def test_processes_of_a_control_group(self):
+        folder = self.group("pids", [("pids.max", 3)])
+        program, verb = self.in_group(folder)
+        result = subprocess.run([program, *verb, "--config", self.place.config], capture_output=True, text=True,
+                                timeout=TIME_LIMIT_SECONDS, check=False, env=clean_environment())
+        self.assertEqual(result.returncode, 1, result.stderr)
+        self.one_line(result.stderr, "pids.max", "is 3")
+        self.daemon = Daemon(self.place)  # nothing was left half made
+
+    def test_memory_of_a_control_group(self):
+        folder = self.group("memory", [("memory.max", 256 << 20), ("memory.limit_in_bytes", 256 << 20)])
+        self.place.write_config(storage='memory-limit = "32MiB"')
+        program, verb = self.in_group(folder)
+        self.daemon = Daemon(self.place, program=program, verb=verb)
+        for begin in range(0, 200_000, 50_000):
+            lines = "".join(f'm,device=d{i % 50} value="{i:0200}" {i}\n' for i in range(begin, begin + 50_000))
+            stored = self.place.cli("import", "-", "--format", "line", input=lines)
+            self.assertEqual(stored.returncode, 0, stored.stderr)
+        self.assertIsNone(self.daemon.process.poll(), self.daemon.log())
+        counted = self.place.cli("query", "*/*", "--agg", "count", "--format", "csv")
+        self.assertEqual(sum(int(line.split(",")[4]) for line in counted.stdout.splitlines()[1:]), 200_000)
+        self.assertEqual(self.stop(), 0)
+
     def test_each_limit_of_the_daemon(self):
         for name, which, value, word in (("NOFILE", resource.RLIMIT_NOFILE, 32, "RLIMIT_NOFILE"),
                                          ("STACK", resource.RLIMIT_STACK, 128 << 10, "RLIMIT_STACK"),

@@ -368,7 +368,7 @@ class ReadingsFlow(unittest.TestCase):
         self.fails(3, "query", "nobody/nothing")
         self.assertEqual(self.ok("query", "nobody/*", "--format", "csv"),
                          "namespace,device,sensor,time,value,type\n")
-        for arguments in (("query",), ("query", "a/b/c"), ("query", "a/b", "--from", "yesterday"),
+        for arguments in (("query",), ("query", "a/b/c"), ("query", "a/b", "--from", "yesterdayish"),
                           ("query", "a/b", "--since", "5"), ("query", "a/b", "--every", "1h"),
                           ("query", "a/b", "--agg", "median"), ("query", "a/b", "--format", "xml"),
                           ("query", "a/b", "--from", "now", "--to", "-1h"),

@@ -5,6 +5,8 @@ import os
 import select
 import shutil
 import signal
+import socket
+import ssl
 import subprocess
 import unittest
 
@@ -90,6 +92,39 @@ class TlsFlow(unittest.TestCase):
             self.assertEqual(self.place.cli("write", "a/tail", "1").returncode, 0)
             return select.select([tail.stdout], [], [], 0.1)[0]
         until(comes, "the tail shows a reading")
+
+    def test_a_hangup_takes_a_new_certificate_and_new_names(self):
+        daemon = self.start()
+
+        def asked(host):
+            """The certificate that is shown, and the status that a browser gets by that name."""
+            context = ssl.create_default_context()
+            context.check_hostname = False
+            context.verify_mode = ssl.CERT_NONE
+            with context.wrap_socket(socket.create_connection(("localhost", daemon.port()), TIME_LIMIT_SECONDS)) as tls:
+                certificate = tls.getpeercert(binary_form=True)
+                tls.sendall(f"GET /api/v1/status HTTP/1.1\r\nHost: {host}\r\nUser-Agent: Mozilla/5.0\r\n"
+                            "Connection: close\r\n\r\n".encode())
+                return certificate, int(tls.recv(4096).split()[1])
+
+        first, status = asked("pump-house.example")
+        self.assertEqual(status, 403)
+        self.make_certificate()
+        self.place.write_config(
+            listen=f'localhost:0"\ntls-cert = "{self.certificate}"\ntls-key = "{self.key}"\n'
+                   'names = ["pump-house.example"]\n#',
+            more=TLS.format(path=self.place.path))
+        daemon.process.send_signal(signal.SIGHUP)
+        until(lambda: asked("pump-house.example")[0] != first, "the new certificate is shown")
+        until(lambda: asked("pump-house.example")[1] == 200, "the new name is taken")
+        self.assertEqual(asked("other.example")[1], 403)
+        # A certificate that cannot be used changes nothing.
+        second = asked("localhost")[0]
+        with open(self.certificate, "w", encoding="ascii") as file:
+            file.write("no certificate")
+        daemon.process.send_signal(signal.SIGHUP)
+        until(lambda: "nothing changes" in daemon.log() or self.certificate in daemon.log(), "it is told")
+        self.assertEqual(asked("localhost")[0], second)
 
     def test_the_way_through_tls_leaves_no_file_however_it_ends(self):
         daemon = self.start()
