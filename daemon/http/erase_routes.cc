@@ -280,10 +280,7 @@ Result<Json> get_where(HttpContext& context, const Call& call) {
             {"series", found.series},
             {"bytes", found.bytes},
             {"files", std::move(files)}};
-  if (!found.left_out.empty()) {
-    json["left_out"] = query::left_out_json(found.left_out);
-    tell_left_out(call, json["left_out"]);
-  }
+  if (!found.left_out.empty()) json[kLeftOutMember] = query::left_out_json(found.left_out);
   return json;
 }
 

@@ -104,7 +104,7 @@ wire::Json device_json(const catalog::DeviceName& name, const catalog::DeviceMet
 
 // In the head of an answer, what it does not hold since it is damaged; [{"more":n}] where the names
 // would take too much of it. Nothing where nothing is left out.
-void tell_left_out(const Call& call, const wire::Json& left_out);
+void tell_left_out(Call& call, const wire::Json& left_out);
 
 class PieceSource {
  public:
@@ -154,12 +154,15 @@ void answer_partly(Call& call, std::uint64_t stored, BadInput bad, const ingest:
 inline constexpr char kInfluxVersion[] = "1.8.0";
 void name_influx_version(Call& call);
 
-// What Route::handler needs of a handler that answers with JSON, or not at all.
+// What Route::handler needs of a handler that answers with JSON, or not at all. What the document
+// says is left out is told in the head, too.
+inline constexpr char kLeftOutMember[] = "left_out";
 using JsonHandler = Result<wire::Json> (*)(HttpContext&, const Call&);
 template <JsonHandler handler>
 void answer_with(HttpContext& context, Call& call) {
   const Result<wire::Json> answer = handler(context, call);
   if (!answer.ok()) return call.answer_error(answer.status());
+  if (answer->is_object()) tell_left_out(call, answer->value(kLeftOutMember, wire::Json()));
   call.answer_json(200, wire::dump(*answer));
 }
 

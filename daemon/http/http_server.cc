@@ -194,7 +194,7 @@ std::string report_text(const PieceSource& source) {
 
 }  // namespace
 
-void tell_left_out(const Call& call, const wire::Json& left_out) {
+void tell_left_out(Call& call, const wire::Json& left_out) {
   if (left_out.empty()) return;
   constexpr std::size_t kTextMaxBytes = 6u << 10;
   std::string text = left_out.dump(-1, ' ', true, wire::Json::error_handler_t::replace);

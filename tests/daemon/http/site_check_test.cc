@@ -38,9 +38,9 @@ TEST_CASE("sites: names are taken in every spelling, others are refused to brows
     bool is_taken;
   };
   for (const Case& c :
-       {Case{"board.lan", true}, Case{"BOARD.LAN", true}, Case{"board.lan.", true},
+       {Case{"board.lan", true}, Case{"BOARD.LAN:8650", true}, Case{"board.lan.", true},
         Case{"weather.example", true}, Case{"localhost:1", true}, Case{"x.localhost", true},
-        Case{"192.0.2.7", true}, Case{"[2001:db8::1]", true}, Case{"[::1]", true},
+        Case{"192.0.2.7:8650", true}, Case{"[2001:db8::1]:8650", true}, Case{"[::1]", true},
         Case{"board.lan.evil.example", false}, Case{"evil.board.lan", false},
         Case{"evil.example", false}, Case{"localhost.evil.example", false},
         Case{"192.0.2.7.evil.example", false}, Case{"[evil]", false}, Case{"u@board.lan", false},
@@ -55,7 +55,7 @@ TEST_CASE("sites: names are taken in every spelling, others are refused to brows
 }
 
 TEST_CASE("sites: what is neither a name nor an address is refused with words") {
-  for (const char* name : {"", "board.lan", "http://board", "board/", "a b", "board:"}) {
+  for (const char* name : {"", "board.lan:8650", "http://board", "board/", "a b", "board:"}) {
     CAPTURE(name);
     CHECK(Sites::of({name}, {}).status().code() == StatusCode::InvalidArgument);
   }
