@@ -2,65 +2,74 @@
 
 #include <utility>
 
+#include "core/commit_leader.h"
+#include "core/drive_room.h"
+#include "core/erasure_round.h"
+#include "core/flush_lane.h"
+#include "core/pacer.h"
+#include "core/retention.h"
+#include "core/values_drive.h"
+#include "scrub/scrubber.h"
+
 namespace edgecase::engine {
 
-void EngineImpl::CompactionDoor::schedule(std::int64_t delay_ns, std::function<void()> task) {
-  engine_.tasks_.schedule_after(Lane::Compaction, delay_ns, std::move(task));
+void CompactionDoor::schedule(std::int64_t delay_ns, std::function<void()> task) {
+  store_.tasks.schedule_after(Lane::Compaction, delay_ns, std::move(task));
 }
 
-void EngineImpl::CompactionDoor::publish() {
-  engine_.pacer_->look(engine_.flushes_->written_bytes());
-  engine_.views_->publish();
+void CompactionDoor::publish() {
+  owners_.pacer.look(owners_.flushes.written_bytes());
+  store_.views.publish();
 }
 
-void EngineImpl::CompactionDoor::revoke() {
-  engine_.revocations_.note();
+void CompactionDoor::revoke() {
+  store_.revocations.note();
 }
 
-void EngineImpl::CompactionDoor::report(const Status& health) {
-  if (health.ok()) return engine_.health_.succeed(Work::Merge);
-  engine_.health_.fail(Work::Merge, health);
+void CompactionDoor::report(const Status& health) {
+  if (health.ok()) return store_.health.succeed(Work::Merge);
+  store_.health.fail(Work::Merge, health);
 }
 
-std::uint64_t EngineImpl::CompactionDoor::user_bytes() const {
-  return engine_.leader_->user_bytes();
+std::uint64_t CompactionDoor::user_bytes() const {
+  return owners_.leader.user_bytes();
 }
 
-std::uint64_t EngineImpl::CompactionDoor::flushed_bytes() const {
-  return engine_.flushes_->written_bytes();
+std::uint64_t CompactionDoor::flushed_bytes() const {
+  return owners_.flushes.written_bytes();
 }
 
-Status EngineImpl::CompactionDoor::check_values() {
-  return engine_.store_->uses_values_drive() ? engine_.values_->check() : ok();
+Status CompactionDoor::check_values() {
+  return store_.uses_values_drive() ? owners_.values.check() : ok();
 }
 
-bool EngineImpl::CompactionDoor::is_roomy() const {
-  return engine_.room_->is_roomy();
+bool CompactionDoor::is_roomy() const {
+  return owners_.room.is_roomy();
 }
 
-bool EngineImpl::CompactionDoor::release_reserve() {
-  return engine_.room_->release_reserve();
+bool CompactionDoor::release_reserve() {
+  return owners_.room.release_reserve();
 }
 
-std::set<FileNumber> EngineImpl::CompactionDoor::lost_files() {
-  return engine_.scrubber_->lost_files();
+std::set<FileNumber> CompactionDoor::lost_files() {
+  return owners_.scrubber.lost_files();
 }
 
-bool EngineImpl::CompactionDoor::look_for_damage(const std::vector<TablePointer>& tables) {
-  return engine_.scrubber_->look_at(tables);
+bool CompactionDoor::look_for_damage(const std::vector<TablePointer>& tables) {
+  return owners_.scrubber.look_at(tables);
 }
 
-ExpiryView EngineImpl::CompactionDoor::expiry() {
-  return engine_.store_->expiry_of_bytes();
+ExpiryView CompactionDoor::expiry() {
+  return store_.expiry_of_bytes();
 }
 
-Result<bool> EngineImpl::CompactionDoor::clear_expired_log() {
-  EC_TRY(engine_.retention_->note_mark());
-  return engine_.retention_->clear_log();
+Result<bool> CompactionDoor::clear_expired_log() {
+  EC_TRY(owners_.retention.note_mark());
+  return owners_.retention.clear_log();
 }
 
-Result<bool> EngineImpl::CompactionDoor::finish_erasure(SequenceNumber through) {
-  return engine_.erasure_->finish(through);
+Result<bool> CompactionDoor::finish_erasure(SequenceNumber through) {
+  return owners_.erasure.finish(through);
 }
 
 }  // namespace edgecase::engine

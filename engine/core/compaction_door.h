@@ -1,14 +1,35 @@
-// The side of the engine that compaction sees: hands each question on to the part that knows.
+// The side of the engine that compaction sees: hands each question on to the owner that knows.
+// Threads: Lane::Compaction; schedule() from any. It has no lock, and waits for whom it asks.
 #pragma once
 
 #include "compaction/compaction_host.h"
-#include "core/engine_impl.h"
+#include "core/store.h"
 
 namespace edgecase::engine {
 
-class EngineImpl::CompactionDoor final : public CompactionHost {
+class CommitLeader;
+class DriveRoom;
+class ErasureRound;
+class FlushLane;
+class Pacer;
+class Retention;
+class Scrubber;
+class ValuesDrive;
+
+class CompactionDoor final : public CompactionHost {
  public:
-  explicit CompactionDoor(EngineImpl& engine) : engine_(engine) {}
+  // Owners are asked only once all of them are there.
+  struct Owners {
+    Scrubber& scrubber;
+    ValuesDrive& values;
+    DriveRoom& room;
+    Pacer& pacer;
+    FlushLane& flushes;
+    CommitLeader& leader;
+    Retention& retention;
+    ErasureRound& erasure;
+  };
+  CompactionDoor(const Store& store, const Owners& owners) : store_(store), owners_(owners) {}
 
   void schedule(std::int64_t delay_ns, std::function<void()> task) override;
   void publish() override;
@@ -26,7 +47,8 @@ class EngineImpl::CompactionDoor final : public CompactionHost {
   Result<bool> finish_erasure(SequenceNumber through) override;
 
  private:
-  EngineImpl& engine_;
+  const Store store_;
+  const Owners owners_;
 };
 
 }  // namespace edgecase::engine

@@ -1,7 +1,6 @@
 #include "core/drive_room.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "file/file_names.h"
 
@@ -12,9 +11,9 @@ constexpr std::int64_t kFillReserveNs = 10'000'000'000;
 
 }  // namespace
 
-DriveRoom::DriveRoom(const Store& store, std::function<Status()> check_values)
+DriveRoom::DriveRoom(const Store& store, ValuesDrive& values)
     : store_(store),
-      check_values_(std::move(check_values)),
+      values_(values),
       free_space_(store.environment.file_system, store.environment.clock,
                   store.options.metadata_directory, store.options.values_directory,
                   store.options.keep_free_bytes),
@@ -52,7 +51,7 @@ void DriveRoom::fill_reserve() {
   if (store_.options.erasure_reserve_bytes == 0) return;
   store_.tasks.schedule(Lane::Compaction, [this] {
     // Not into the directory that an unmounted drive leaves behind.
-    if (!check_values_().ok() || !reserve_.fill()) fill_reserve_later();
+    if (!values_.check().ok() || !reserve_.fill()) fill_reserve_later();
   });
 }
 

@@ -6,18 +6,18 @@
 #pragma once
 
 #include <atomic>
-#include <functional>
 
 #include "core/free_space.h"
 #include "core/store.h"
+#include "core/values_drive.h"
 #include "file/space_reserve.h"
 
 namespace edgecase::engine {
 
 class DriveRoom {
  public:
-  // `check_values`: Ok when the values drive is there and ours.
-  DriveRoom(const Store& store, std::function<Status()> check_values);
+  // Both outlive it.
+  DriveRoom(const Store& store, ValuesDrive& values);
 
   // Asks the drives how much is free, and notes it in Health.
   void look();
@@ -37,7 +37,7 @@ class DriveRoom {
   void fill_reserve_later();
 
   const Store store_;
-  const std::function<Status()> check_values_;
+  ValuesDrive& values_;
   FreeSpace free_space_;
   SpaceReserve reserve_;
   std::atomic<bool> look_scheduled_{false};

@@ -2,7 +2,6 @@
 #include "core/drop.h"
 
 #include "compaction/purge.h"
-#include "core/engine_impl.h"
 
 namespace edgecase::engine {
 
@@ -64,22 +63,6 @@ bool EngineDropRule::drops_entry(ByteView full_key, SequenceNumber sequence) {
   if (may_expire(id) && expiry_.hides(full_key)) return true;
   return version_->range_deletes != nullptr &&
          version_->range_deletes->covering(full_key, UINT64_MAX, range_hint_) > sequence;
-}
-
-Status EngineImpl::drop_namespace(NamespaceId id) {
-  // From here on reads refuse the id. Entries that wait in memtables, and those of batches that are
-  // on their way, are left out when their memtable is flushed; records in tables of level 0 go with
-  // the next merge.
-  const auto attempt = [&] { return versions_->drop_namespace(id); };
-  Status dropped = attempt();
-  if (!dropped.ok()) dropped = flushes_->with_reserve(std::move(dropped), attempt);
-  EC_TRY(dropped);
-  if (keys_ != nullptr) keys_->drop_namespace(id);
-  pacer_->look(flushes_->written_bytes());
-  views_->publish();
-  revocations_.note();
-  compactor_->retry_at_once();
-  return ok();
 }
 
 }  // namespace edgecase::engine

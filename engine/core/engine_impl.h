@@ -2,17 +2,18 @@
 // the one it is for. Which they are, what flows between them and which locks they hold:
 // core/DESIGN.md.
 //
-// Threads: any, as edgecase/engine.h says. Members are made by open() and not changed afterwards;
-// the owners have locks of their own. The destructor lets no background task begin any more.
+// Threads: any, as edgecase/engine.h says; the owners have locks of their own. The destructor lets
+// no background task begin any more. One method for each of the face is more than a class of the
+// house has, and one member for each owner.
 #pragma once
 
 #include <memory>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "compaction/compactor.h"
 #include "core/commit_leader.h"
+#include "core/compaction_door.h"
 #include "core/drive_room.h"
 #include "core/drop.h"
 #include "core/erasure_round.h"
@@ -21,8 +22,8 @@
 #include "core/read_path.h"
 #include "core/retention.h"
 #include "core/store.h"
+#include "core/store_opening.h"
 #include "core/values_drive.h"
-#include "core/wal_recovery.h"
 #include "crypto/key_ring_sealer.h"
 #include "edgecase/engine.h"
 #include "scrub/scrubber.h"
@@ -31,10 +32,13 @@ namespace edgecase::engine {
 
 class EngineImpl final : public Engine {
  public:
-  EngineImpl(const Options& options, const Environment& environment);
+  // `parts` are what open_store() found. Does no I/O.
+  EngineImpl(const Options& options, const Environment& environment, StoreParts parts);
   ~EngineImpl() override;
 
-  Status open();
+  // Reads the log, and starts the lanes; before any other call. `begin_ns`: when opening began, by
+  // the boot clock. Errors: as Engine::open(); then only destruction is allowed.
+  Status start(std::int64_t begin_ns);
 
   Result<NamespaceId> create_namespace(std::string_view name,
                                        const NamespaceOptions& options) override;
@@ -75,76 +79,39 @@ class EngineImpl final : public Engine {
   Stats stats() const override;
 
  private:
-  class CompactionDoor;
-
-  // creation.cc: from directories to a store that may be opened.
-  Status check_directories_differ() const;
-  Result<bool> store_exists();
-  Status lock_directory(const std::string& directory, std::unique_ptr<FileLock>& lock);
-  Status check_identities();
   Status admit_values();
-  Status create_store();
-  Status check_fit_for_creation(std::optional<StoreId>& begun);
-  Status create_keys();
-
-  // recovery.cc
-  Status recover_store();
-  void make_owners(const VersionState& state);
-  void make_compactor();
-  void make_scrubber();
-  Status renew_keys();
-  void note_log_damage(const WalDamage& damage);
-  void heal_identities();
-  struct LostFile {
-    FileLayer layer = FileLayer::Values;
-    FileNumber number = 0;
-    std::string problem;
-  };
-  Result<std::vector<LostFile>> find_lost_files(const Version& version, Placement placement) const;
-  Status recover_wal(RecoveryEvent& event);
-  // Answers how many there are. Corruption says where in the batch.
-  Result<std::uint64_t> check_entries(ByteView payload) const;
-  void remove_orphans();
-  void remove_orphans_in(const std::string& directory, const Version& version);
-  NamespaceId owner_of(const std::string& path) const;
 
   const Options options_;
   const Environment environment_;
-  FileSystem& file_system_;
+  StoreParts parts_;
+  std::vector<DamagedFile> log_damage_;  // found by recovery
+
+  // What the owners share (store.h).
   BackgroundTasks tasks_;
   Health health_;
-  FileRemover remover_;
+  MemoryBudget budget_;
   Revocations revocations_;
+  Wal wal_;
+  TableCache tables_;
+  ExpiryClock expiry_clock_;
+  Views views_;
+  FileRemover remover_;
+  const Store store_;
+  std::optional<KeyRingSealer> sealer_;  // none: not encrypted
 
-  // What is open.
-  StoreId store_id_{};
-  std::unique_ptr<FileLock> metadata_lock_;
-  std::unique_ptr<FileLock> values_lock_;
-  std::vector<DamagedFile> log_damage_;  // found by recovery
-  Status values_away_;                   // why the store was opened without its values drive
-  std::unique_ptr<KeyRing> keys_;        // null: not encrypted
-  std::optional<KeyRingSealer> sealer_;
-  std::unique_ptr<VersionSet> versions_;
-  std::unique_ptr<Wal> wal_;
-  std::unique_ptr<TableCache> tables_;
-  std::unique_ptr<ExpiryClock> expiry_clock_;
-  std::optional<MemoryBudget> budget_;
-  std::unique_ptr<Views> views_;
-  std::optional<Store> store_;
-
-  // Who works on it. Each knows those before it.
-  std::unique_ptr<ValuesDrive> values_;
-  std::unique_ptr<DriveRoom> room_;
-  std::unique_ptr<Scrubber> scrubber_;
-  std::unique_ptr<EngineDropRule> drop_rule_;
-  std::unique_ptr<CompactionHost> compaction_door_;
-  std::unique_ptr<Compactor> compactor_;
-  std::unique_ptr<Pacer> pacer_;
-  std::unique_ptr<FlushLane> flushes_;
-  std::unique_ptr<CommitLeader> leader_;
-  std::unique_ptr<Retention> retention_;
-  std::unique_ptr<ErasureRound> erasure_;
-  std::unique_ptr<ReadPath> reads_;
+  // The owners. Some know others that come later, and call them once all are there.
+  ValuesDrive values_;
+  DriveRoom room_;
+  Scrubber scrubber_;
+  EngineDropRule drop_rule_;
+  CompactionDoor compaction_door_;
+  Compactor compactor_;
+  Pacer pacer_;
+  FlushLane flushes_;
+  CommitLeader leader_;
+  Retention retention_;
+  ErasureRound erasure_;
+  ReadPath reads_;
 };
 
 }  // namespace edgecase::engine
