@@ -2,8 +2,8 @@
 // logs, memtables and drives that come and go. The engine implements it (core/compaction_door.h);
 // tests do so with a few lines. It outlives the compactor.
 //
-// Threads: the compaction lane calls all of it; schedule() may be called from any thread. No lock
-// of compaction is held during a call.
+// Threads: the compaction lane calls all of it; others may come to schedule() and is_roomy(). No
+// lock of compaction is held during a call.
 #pragma once
 
 #include <cstdint>

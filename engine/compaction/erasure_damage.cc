@@ -1,11 +1,11 @@
-// What a round of erasing does about damaged files, so that it comes to its end: what can be read
-// goes as always, what cannot goes with its file (compaction/carving.h).
+#include "compaction/erasure_damage.h"
+
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <utility>
 
 #include "compaction/carving.h"
-#include "compaction/compactor.h"
 #include "file/file_names.h"
 #include "value/value_table_reader.h"
 
@@ -45,63 +45,66 @@ class ItemProbe {
   std::unique_ptr<ValueTableReader> values_;  // null: it does not open
 };
 
-}  // namespace
-
 // Whether the round has to do something about the table: it may hold some of the ranges, or points
 // into a file that is to be emptied.
-bool Compactor::concerns_erasure(const TableMetadata& table) const {
-  const auto& files = erasure_->to_empty;
-  if (std::any_of(table.value_files.begin(), table.value_files.end(),
-                  [&](const ValueFileUse& use) { return files.contains(use.file_number); }))
+bool concerns(const ErasureTargets& targets, const TableMetadata& table) {
+  if (std::any_of(table.value_files.begin(), table.value_files.end(), [&](const ValueFileUse& use) {
+        return targets.to_empty.contains(use.file_number);
+      }))
     return true;
-  const auto met = meeting(erasure_->ranges, table.smallest, table.largest);
+  const auto met = meeting(targets.ranges, table.smallest, table.largest);
   const SequenceNumber since = std::max(table.sequence_min, table.purged_sequence);
   return std::any_of(met.begin(), met.end(),
                      [&](const RangeDelete& range) { return since < range.sequence; });
 }
 
-// Damaged tables that concern the round, one at a time and each by itself: first what stands in the
-// way of reading them goes, then they are merged as others are.
-Result<bool> Compactor::pick_damaged(const Version& version) {
+}  // namespace
+
+ValueFilePlace place_of(const CompactorContext& context, FileNumber number, Placement placement) {
+  return {value_table_path(context.options.metadata_directory, context.options.values_directory,
+                           placement, number),
+          context.store_id, number, context.keys};
+}
+
+Result<Offer> ErasureDamage::next(const Version& version, const ErasureTargets& targets) {
   const std::set<FileNumber> lost = context_.host.lost_files();
-  if (lost.empty()) return false;
-  Erasure& round = *erasure_;
+  if (lost.empty()) return Offer::none();
   for (const TablePointer& table : version.tables) {
-    if (!is_damaged(*table, lost) || !concerns_erasure(*table)) continue;
+    if (!is_damaged(*table, lost) || !concerns(targets, *table)) continue;
     EC_TRY(context_.host.check_values());
-    if (!round.carved.contains(table->number)) {
-      EC_ASSIGN_OR_RETURN(const bool carved, carve(version, *table));
-      if (carved) return true;
-      round.carved.insert(table->number);
+    if (!carved_.contains(table->number)) {
+      EC_ASSIGN_OR_RETURN(const bool carved, carve(version, *table, targets));
+      if (carved) return Offer::step();
+      carved_.insert(table->number);
     }
     MergePlan plan;
     plan.mode = MergeMode::Relocate;
     plan.output_level = std::max<std::uint8_t>(table->level, 1);
     plan.output_run = table->level > 0 ? table->run : 0;
     for (const ValueFileUse& use : table->value_files)
-      if (round.to_empty.contains(use.file_number)) plan.evacuated.insert(use.file_number);
+      if (targets.to_empty.contains(use.file_number)) plan.evacuated.insert(use.file_number);
     (table->kind == TableKind::Groups ? plan.groups : plan.singles).push_back({table});
     plan.set_surroundings(without_tables(version, lost));
-    return start_erasing(std::move(plan));
+    return Offer::merge(std::move(plan));
   }
-  return false;
+  return Offer::none();
 }
 
 // False: all that the round needs of it can be read.
-Result<bool> Compactor::carve(const Version& version, const TableMetadata& table) {
-  Erasure& round = *erasure_;
+Result<bool> ErasureDamage::carve(const Version& version, const TableMetadata& table,
+                                  const ErasureTargets& targets) {
   const TablePlace place{context_.environment.file_system,
                          metadata_table_path(context_.options.metadata_directory, table.number),
                          context_.store_id, context_.keys};
   ItemProbe items(context_.environment.file_system, [&](FileNumber number) {
-    return place_of(number, version.value_files.at(number).placement);
+    return place_of(context_, number, version.value_files.at(number).placement);
   });
   DropRule* const rule = context_.rule;
   if (rule != nullptr) rule->begin_step();
   const auto is_lost = [&](const UMetaRecord& record) -> Result<bool> {
     const auto verdict = rule == nullptr ? DropRule::Verdict::Keep : rule->judge_item(record);
     const bool is_wanted = verdict != DropRule::Verdict::Keep || record.deletes > 0 ||
-                           round.to_empty.contains(record.pointer.file_number);
+                           targets.to_empty.contains(record.pointer.file_number);
     return is_wanted && verdict != DropRule::Verdict::Drop && !items.reads(record.pointer);
   };
   const Result<Carving> carving = look_for_lost(place, table, is_lost);
@@ -111,21 +114,18 @@ Result<bool> Compactor::carve(const Version& version, const TableMetadata& table
   EC_TRY(context_.host.check_values());  // or it is the drive that is lost
   std::uint64_t numbers = carving->lost.size() + 1;
   for (const LostKeys& lost : carving->lost)
-    numbers += meeting(round.ranges, lost.first, lost.last).size() + 1;
-  EC_TRY(numbers_.reserve(context_.versions, numbers));
-  TableWriterContext writer = writer_context_;
-  writer.remover = &context_.remover;
-  writer.keys = context_.keys;
+    numbers += meeting(targets.ranges, lost.first, lost.last).size() + 1;
+  EC_ASSIGN_OR_RETURN(const TableWriterContext writer, files_.writer(numbers));
   EC_ASSIGN_OR_RETURN(TableOutput output, write_carved(writer, place, table, *carving));
   const std::vector<TableMetadata> lost =
-      tables_for_lost(writer, table, *carving, round.ranges, round.to_empty);
+      tables_for_lost(writer, table, *carving, targets.ranges, targets.to_empty);
   VersionEdit edit;
   edit.added_tables = output.tables;
   edit.added_tables.insert(edit.added_tables.end(), lost.begin(), lost.end());
   edit.removed_tables.push_back(table.number);
   remove_unused_value_files(version, edit);
   if (Status applied = context_.versions.apply(edit); !applied.ok()) {
-    given_up_.push_back(std::move(output));
+    removals_.keep(std::move(output));
     return applied;
   }
   context_.host.publish();
@@ -135,20 +135,15 @@ Result<bool> Compactor::carve(const Version& version, const TableMetadata& table
   return true;
 }
 
-// Reads all again that leads to the value file, past the page cache. Whether damage is found that
-// was not known.
-bool Compactor::finds_damage_at(const Version& version, FileNumber number) {
+bool ErasureDamage::finds_damage_at(const Version& version, FileNumber number) {
   std::vector<TablePointer> users;
   for (const TablePointer& table : version.tables)
     if (is_damaged(*table, {number})) users.push_back(table);
   return !users.empty() && context_.host.look_for_damage(users);
 }
 
-// Of a value file that does not open nobody can tell what lies in it, and nothing of it can be
-// read: it goes, and what points into it stays damaged, as of any file that is missing. False: it
-// may open after all, or nothing points into it, and it goes as others do.
-Result<bool> Compactor::destroy_unreadable(const Version& version, FileNumber number) {
-  const ValueFilePlace place = place_of(number, version.value_files.at(number).placement);
+Result<bool> ErasureDamage::destroy_unreadable(const Version& version, FileNumber number) {
+  const ValueFilePlace place = place_of(context_, number, version.value_files.at(number).placement);
   EC_TRY(context_.host.check_values());
   auto file = context_.environment.file_system.open_file(place.path);
   if (file.status().code() == StatusCode::NotFound) return true;

@@ -81,6 +81,8 @@ struct EvacuationLimits {
   double file_share = 0.3;
   const std::set<FileNumber>* among = nullptr;  // null: all
 };
+// In quiet, and at the end of compact().
+inline constexpr EvacuationLimits kQuietEvacuation{0.08, 0.1, nullptr};
 // At once: this part of what value files hold, within bounds. What moves is there twice meanwhile.
 inline constexpr std::uint64_t kMovedPart = 32;
 inline constexpr std::uint64_t kMovedBytesMin = 4u << 20;

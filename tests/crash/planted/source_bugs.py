@@ -73,9 +73,10 @@ BUGS = {
         "  if (planted(PlantedSource::ExpiredReturns)) return horizon_at(now_ns, retention_ns(part));\n"
         "  return std::max({given_up, scope->floor, horizon_at(now_ns, retention_ns(part))});\n"),
     "ExpiredStaysInFiles": (
-        "compactor_purge.cc",
-        "  if (purge.expiry.empty()) return false;\n",
-        "  if (planted(PlantedSource::ExpiredStaysInFiles) || purge.expiry.empty()) return false;\n"),
+        "expiry_source.cc",
+        "  if (purge.expiry.empty()) return Offer::none();\n",
+        "  if (planted(PlantedSource::ExpiredStaysInFiles) || purge.expiry.empty())\n"
+        "    return Offer::none();\n"),
     "DroppedByOldRules": (
         "purge.cc",
         "         !expiry.rules()->changed_since(first, last, file.rule_epoch);\n",

@@ -59,12 +59,12 @@ struct RoundHost final : CompactionHost {
   Status check_values() override { return ok(); }
   bool is_roomy() const override { return false; }
   bool release_reserve() override { return false; }
-  std::set<FileNumber> lost_files() override { return {}; }
-  bool look_for_damage(const std::vector<TablePointer>&) override { return false; }
-  ExpiryView expiry() override {
+  std::set<FileNumber> lost_files() override {
     if (const auto now = std::exchange(at_a_pick, nullptr)) now();
     return {};
   }
+  bool look_for_damage(const std::vector<TablePointer>&) override { return false; }
+  ExpiryView expiry() override { return {}; }
   Result<bool> clear_expired_log() override { return true; }
   Result<bool> finish_erasure(SequenceNumber through) override { return finish(through); }
 

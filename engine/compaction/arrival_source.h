@@ -1,0 +1,20 @@
+// What flushes bring: level 0 goes into the trees of its namespaces, and the records of single
+// values are merged, so that what they supersede is known. Owned by the lane.
+#pragma once
+
+#include "compaction/garbage_estimate.h"
+
+namespace edgecase::engine {
+
+class ArrivalSource final : public WorkSource {
+ public:
+  explicit ArrivalSource(GarbageEstimate& garbage) : garbage_(garbage) {}
+
+  Urgency urgency() override { return Urgency::Useful; }
+  Result<Offer> next(const LaneView& view) override;
+
+ private:
+  GarbageEstimate& garbage_;
+};
+
+}  // namespace edgecase::engine

@@ -1,0 +1,89 @@
+#include "compaction/range_source.h"
+
+#include <algorithm>
+
+#include "compaction/garbage_source.h"
+#include "compaction/picker.h"
+
+namespace edgecase::engine {
+namespace {
+
+// Of larger entries what is dead is looked for one by one and what lives is left where it is: that
+// takes less of the drive than to write all of a range again, and more of the processor.
+constexpr std::uint64_t kRangeEntryBytesMax = 512;
+// From so many bytes of garbage a useful byte on: the longer a range waits, the more of it is dead
+// when it is written again. The first where a good part of the drive is free.
+constexpr double kRangeGarbageRoomy = 0.3;
+constexpr double kRangeGarbage = 0.2;
+// Tables of which less is dead, of what is of the deadest, are passed over.
+constexpr double kRangeDeadShare = 0.25;
+// Until it is merged what lives in it is there twice.
+constexpr std::uint64_t kLargestRangePart = 16;
+constexpr std::uint64_t kRangeBytesMin = 1u << 20;
+
+}  // namespace
+
+// Of a tree with very many runs each would take memory at once.
+bool is_merged_by_range(const Tree& tree, const Run& run) {
+  if (tree.size() > kRunsMax) return false;
+  std::uint64_t entries = 0;
+  for (const TablePointer& table : run.tables) entries += table->entry_count;
+  return run.item_bytes <= kRangeEntryBytesMax * entries;
+}
+
+Result<Offer> RangeSource::next(const LaneView& view) {
+  if (view.idle) return Offer::none();
+  const Version& version = *view.mergeable;
+  const double garbage = garbage_.share(version);
+  if (garbage < (context_.host.is_roomy() ? kRangeGarbageRoomy : kRangeGarbage))
+    return Offer::none();
+  const auto dead = garbage_.dead_tables(version, cleaned_share_min(garbage - garbage_.grace()));
+  if (dead.empty() || !is_merged_by_range(version.trees.at(dead.front().id), *dead.front().run))
+    return Offer::none();
+  auto plan = pick_range(version, dead.front());
+  if (!plan) return Offer::none();
+  garbage_.note_idle_share(0);
+  return Offer::merge(*std::move(plan));
+}
+
+std::optional<MergePlan> RangeSource::pick_range(const Version& version, const DeadTable& deadest) {
+  // What is in level 0 does not take part.
+  std::uint64_t waiting = 0;
+  for (const TablePointer& table : version.level0) waiting += table->item_bytes();
+  if (waiting >= version.value_bytes() / kSlicePart) {
+    auto sinks = pick_level0(version, 1);
+    if (sinks && !is_in_pieces(version, *sinks)) return sinks;
+  }
+  std::size_t runs = 0;
+  const Run* largest = nullptr;
+  for (const Run& run : version.trees.at(deadest.id)) {
+    if (run.kind != TableKind::Groups || run.life != deadest.run->life) continue;
+    ++runs;
+    if (largest == nullptr || run.item_bytes > largest->item_bytes) largest = &run;
+  }
+  double share = 0;
+  for (const TablePointer& table : largest->tables)
+    share = std::max(share, garbage_.dead_share(table->number));
+  const auto is_chosen = [&](const TableMetadata& table) {
+    return garbage_.dead_share(table.number) >= kRangeDeadShare * share;
+  };
+  windows_.end_slices();
+  std::erase_if(range_ends_,
+                [&](const auto& end) { return !version.trees.contains(end.first.first); });
+  const std::uint64_t bytes =
+      std::min(slice_bytes(context_.options, version, runs, kSlicePart),
+               std::max(version.value_bytes() / kLargestRangePart, kRangeBytesMin));
+  return plan_range(version, *largest, range_ends_[{deadest.id, deadest.run->life}], bytes,
+                    is_chosen);
+}
+
+void RangeSource::committed(const FinishedMerge& merge, bool own) {
+  if (!own || merge.is_from_level0()) return;
+  // Of what was merged nothing is dead.
+  garbage_.note_clean(merge.merged);
+  const TableMetadata& table = *merge.plan.groups.front().front();
+  range_ends_[{table.namespace_id, merge.plan.life}] =
+      merge.merged.empty() ? merge.plan.upper : merge.merged.back().largest;
+}
+
+}  // namespace edgecase::engine

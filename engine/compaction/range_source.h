@@ -1,0 +1,37 @@
+// What updates of small entries supersede is freed range by range: all runs of a tree are merged
+// between two keys, then between the next two, in a circle. To ask for each entry of a table
+// whether something newer has its key, as cleaning does, takes longer than all else where entries
+// are small. Owned by the lane.
+#pragma once
+
+#include <map>
+#include <utility>
+
+#include "compaction/garbage_estimate.h"
+#include "compaction/window_source.h"
+
+namespace edgecase::engine {
+
+// Whether what is dead in a run is freed range by range, while writes come.
+bool is_merged_by_range(const Tree& tree, const Run& run);
+
+class RangeSource final : public WorkSource {
+ public:
+  RangeSource(const CompactorContext& context, GarbageEstimate& garbage, WindowSource& windows)
+      : context_(context), garbage_(garbage), windows_(windows) {}
+
+  Urgency urgency() override { return Urgency::Useful; }
+  Result<Offer> next(const LaneView& view) override;
+  void committed(const FinishedMerge& merge, bool own) override;
+
+ private:
+  std::optional<MergePlan> pick_range(const Version& version, const DeadTable& deadest);
+
+  const CompactorContext& context_;
+  GarbageEstimate& garbage_;
+  WindowSource& windows_;
+  // Where the last merge of a range ended, in its namespace and life class.
+  std::map<std::pair<NamespaceId, LifeClass>, Bytes> range_ends_;
+};
+
+}  // namespace edgecase::engine
