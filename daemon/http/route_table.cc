@@ -464,11 +464,10 @@ std::span<const Route> route_table() {
 const Route* find_route(std::string_view method, std::string_view path) {
   const std::string_view asked = method == "HEAD" ? "GET" : method;
   for (const Route& route : kRoutes) {
+    if (route.method != asked) continue;
     const std::string_view fixed = fixed_part(route.path);
     const bool is_whole = fixed.size() == route.path.size();
-    if (route.method == asked && (is_whole ? path == fixed : path.starts_with(fixed))) {
-      return &route;
-    }
+    if (is_whole ? path == fixed : path.starts_with(fixed)) return &route;
   }
   return nullptr;
 }
