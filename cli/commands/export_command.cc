@@ -15,7 +15,6 @@
 #include "json_text.h"
 #include "output.h"
 #include "owner_export.h"
-#include "owner_push.h"
 #include "progress.h"
 #include "reading_output.h"
 #include "target_file.h"

@@ -1,14 +1,103 @@
+// `edgecase series` and `edgecase devices`: what is stored.
 #include <CLI/CLI.hpp>
+#include <cstdio>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "commands/commands.h"
+#include "connection.h"
+#include "daemon_client.h"
+#include "device_filter.h"
 #include "help_text.h"
-#include "listing.h"
+#include "json_text.h"
+#include "output.h"
+#include "reading_output.h"
+#include "time_arguments.h"
+#include "wire/errors.h"
 #include "wire/routes.h"
+#include "wire/selector.h"
+#include "wire/time_text.h"
 
 namespace edgecase::cli {
 namespace {
+
+enum class ListingKind : unsigned char { Series, Devices };
+
+struct ListingArguments {
+  ConnectionArguments connection;
+  NamespaceArguments namespaces;
+  std::string selector = "*/*";
+  bool json = false;
+  Zone zone;
+  DeviceFilterArguments filter;  // of devices
+};
+
+std::string time_of(const nlohmann::json& row, const char* name, const Zone& zone) {
+  const std::string text = text_field(row, name);
+  const Result<std::int64_t> time = wire::parse_rfc3339_ns(text);
+  return time.ok() ? short_time(*time, zone.get()) : (text.empty() ? "-" : text);
+}
+
+int print_table(const nlohmann::json& rows, ListingKind kind, bool with_namespace,
+                const Zone& zone) {
+  std::vector<Table::Column> columns;
+  if (with_namespace) columns.push_back({"NAMESPACE", Align::Left});
+  columns.push_back({kind == ListingKind::Series ? "SERIES" : "DEVICE", Align::Left});
+  if (kind == ListingKind::Devices) columns.push_back({"SERIES", Align::Right});
+  columns.push_back({"READINGS", Align::Right});
+  columns.push_back({"FIRST", Align::Left});
+  columns.push_back({"LAST", Align::Left});
+  columns.push_back({"STORED", Align::Right});
+  columns.push_back({"RATE", Align::Right});
+  Table table(std::move(columns), stdout);
+  for (const nlohmann::json& row : rows) {
+    if (!row.is_object()) continue;
+    std::vector<std::string> cells;
+    if (with_namespace) cells.push_back(text_field(row, "namespace"));
+    std::string name = text_field(row, "device");
+    if (kind == ListingKind::Series) name += "/" + text_field(row, "sensor");
+    cells.push_back(std::move(name));
+    if (kind == ListingKind::Devices) cells.push_back(count_text(count_field(row, "series")));
+    cells.push_back(count_text(count_field(row, "count")));
+    cells.push_back(time_of(row, "first", zone));
+    cells.push_back(time_of(row, "last", zone));
+    cells.push_back(wire::format_size(count_field(row, "bytes")));
+    cells.push_back(rate_text(number_field(row, "rate").value_or(0)));
+    table.row(std::move(cells));
+  }
+  table.flush();
+  if (table.rows() == 0) print_error("Nothing is stored under that name.\n");
+  return finish_stdout();
+}
+
+// Prints the list; returns the exit code.
+int run_listing(const ListingArguments& arguments, ListingKind kind) {
+  const Status checked = wire::parse_selector(arguments.selector).status();
+  if (!checked.ok()) return report_failure(checked);
+  const bool series = kind == ListingKind::Series;
+  const char* route = series ? wire::routes::kSeries : wire::routes::kDevices;
+  DaemonClient client(arguments.connection);
+  Parameters parameters{{"ns", arguments.namespaces.parameter()}, {"select", arguments.selector}};
+  append_device_filter(arguments.filter, FilterNames::Plain, parameters);
+  const Result<std::string> body = client.get_small(path_with(route, parameters));
+  if (!body.ok()) return report_failure(body.status());
+  if (arguments.json) {
+    write_out(stdout, *body);
+    if (!body->ends_with('\n')) write_out(stdout, "\n");
+    return finish_stdout();
+  }
+  const nlohmann::json document = nlohmann::json::parse(*body, nullptr, false);
+  const auto rows =
+      document.is_object() ? document.find(series ? "series" : "devices") : document.end();
+  if (document.is_array())
+    return print_table(document, kind, arguments.namespaces.all, arguments.zone);
+  if (!document.is_object() || rows == document.end() || !rows->is_array()) {
+    return report_failure(io_error("the daemon's answer is no list"));
+  }
+  return print_table(*rows, kind, arguments.namespaces.all, arguments.zone);
+}
 
 void add(CLI::App& app, Action& action, const char* name, const char* purpose, const char* example,
          ListingKind kind) {

@@ -24,7 +24,7 @@
 #include <vector>
 
 #include "auth/authorize.h"
-#include "mqtt/redelivery_filter.h"
+#include "mqtt/repeat_filter.h"
 
 namespace edgecase::mqtt {
 
