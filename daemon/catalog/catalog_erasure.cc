@@ -23,7 +23,7 @@ std::vector<DeviceEntry> MemoryCatalog::devices(std::string_view namespace_name,
 std::vector<std::uint32_t> MemoryCatalog::select_device_rows(std::string_view namespace_name,
                                                              std::string_view device_glob) const {
   std::vector<std::uint32_t> rows;
-  const std::shared_lock lock(mutex_);
+  const ReaderLock lock(mutex_);
   if (!namespace_name.empty() && wire::is_literal(device_glob)) {
     const std::uint32_t namespace_row = find_namespace_row(namespace_name);
     if (namespace_row == kNoRow) return rows;
@@ -41,21 +41,22 @@ std::vector<std::uint32_t> MemoryCatalog::select_device_rows(std::string_view na
         rows.push_back(at);
     }
   }
-  std::sort(rows.begin(), rows.end(), [this](std::uint32_t a, std::uint32_t b) {
-    const DeviceRow &one = devices_[a], &other = devices_[b];
-    return std::tie(namespaces_[one.namespace_row].name, one.name) <
-           std::tie(namespaces_[other.namespace_row].name, other.name);
-  });
+  std::sort(rows.begin(), rows.end(),
+            [this](std::uint32_t a, std::uint32_t b) EC_REQUIRES_SHARED(mutex_) {
+              const DeviceRow &one = devices_[a], &other = devices_[b];
+              return std::tie(namespaces_[one.namespace_row].name, one.name) <
+                     std::tie(namespaces_[other.namespace_row].name, other.name);
+            });
   return rows;
 }
 
 std::uint32_t MemoryCatalog::device_rows() const {
-  const std::shared_lock lock(mutex_);
+  const ReaderLock lock(mutex_);
   return static_cast<std::uint32_t>(devices_.size());
 }
 
 Result<DeviceEntry> MemoryCatalog::device_at(std::uint32_t row) const {
-  const std::shared_lock lock(mutex_);
+  const ReaderLock lock(mutex_);
   if (row >= devices_.size()) return not_found("no device has this row");
   const DeviceRow& device = devices_[row];
   const NamespaceRow& owner = namespaces_[device.namespace_row];
@@ -81,7 +82,7 @@ Status MemoryCatalog::plan_erasure(const Erased& erased, const SpanTaker& take,
                         series.id.sensor};
     EC_TRY(take(span_of_prefix(catalog_namespace_, encode_record_key(key))));
   }
-  const std::shared_lock lock(mutex_);
+  const ReaderLock lock(mutex_);
   if (!marked.empty()) {
     Bytes next;
     for (const NamespaceRow& row : namespaces_) {
@@ -122,7 +123,7 @@ void MemoryCatalog::forget_series(std::uint32_t series_row) {
 }
 
 void MemoryCatalog::forget(const Erased& erased) {
-  const std::unique_lock lock(mutex_);
+  const WriterLock lock(mutex_);
   ++generation_;
   for (const DeviceEntry& device : erased.devices) {
     const std::uint32_t namespace_row = find_namespace_row(device.namespace_name);

@@ -10,7 +10,7 @@ std::uint32_t MemoryCatalog::find_series_row(std::uint32_t device_row, const wir
                                              std::string& name) const {
   const std::uint32_t row = find_series_row(device_row, reading.sensor);
   if (row == kNoRow || reading.identity == nullptr) return row;
-  const auto is_its = [&](std::uint32_t each, std::string_view sensor) {
+  const auto is_its = [&](std::uint32_t each, std::string_view sensor) EC_REQUIRES_SHARED(mutex_) {
     return is_of(series_[each], sensor, *reading.identity);
   };
   if (is_its(row, reading.sensor)) return row;
@@ -45,7 +45,7 @@ Bytes MemoryCatalog::identity_bytes_of(const SensorRow& series) const {
 
 bool MemoryCatalog::may_be(std::string_view namespace_name, std::string_view device,
                            std::string_view sensor, const wire::SeriesIdentity& identity) const {
-  const std::shared_lock lock(mutex_);
+  const ReaderLock lock(mutex_);
   const std::uint32_t namespace_row = find_namespace_row(namespace_name);
   const std::uint32_t device_row =
       namespace_row == kNoRow ? kNoRow : find_device_row(namespace_row, device);
@@ -55,7 +55,7 @@ bool MemoryCatalog::may_be(std::string_view namespace_name, std::string_view dev
 
 bool MemoryCatalog::has_old(std::string_view namespace_name, std::string_view device,
                             std::string_view prefix) const {
-  const std::shared_lock lock(mutex_);
+  const ReaderLock lock(mutex_);
   const std::uint32_t namespace_row = find_namespace_row(namespace_name);
   const std::uint32_t device_row =
       namespace_row == kNoRow ? kNoRow : find_device_row(namespace_row, device);

@@ -98,7 +98,7 @@ Status MemoryCatalog::mark_repaired_before() {
 
 Status MemoryCatalog::load_records() {
   ReadOptions options;
-  options.on_damage = [this](const DamagedKeys&) { note_damage(); };
+  options.on_damage = [this](const DamagedKeys&) EC_REQUIRES(mutex_) { note_damage(); };
   EC_ASSIGN_OR_RETURN(const auto iterator, engine_.scan(catalog_namespace_, {}, options));
   // Devices come before sensors: 'D' < 'S'.
   for (; iterator->valid(); iterator->next()) {

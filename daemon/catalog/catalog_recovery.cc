@@ -1,6 +1,7 @@
 // MemoryCatalog after a repair: numbers under which readings lie and whose names are lost get names
 // in their place, so that they are never given to another device and their readings can be had.
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <utility>
 
@@ -15,8 +16,7 @@ namespace {
 constexpr std::string_view kPlaceholder = "recovered-";
 
 // The first of `recovered-7`, `recovered-7-2`, … that is not `taken`.
-template <typename Taken>
-std::string placeholder(std::uint32_t id, const Taken& taken) {
+std::string placeholder(std::uint32_t id, const std::function<bool(const std::string&)>& taken) {
   const std::string first = std::string(kPlaceholder) + std::to_string(id);
   std::string name = first;
   for (std::uint64_t i = 2; taken(name); ++i) name = first + "-" + std::to_string(i);
@@ -39,8 +39,9 @@ Bytes first_key_of(std::uint64_t prefix) {
 std::uint32_t MemoryCatalog::recovered_device(std::uint32_t namespace_row, std::uint32_t id) {
   const auto known = recovery_->devices.find({namespace_row, id});
   if (known != recovery_->devices.end()) return known->second;
-  const std::string name = placeholder(
-      id, [&](const std::string& each) { return find_device_row(namespace_row, each) != kNoRow; });
+  const std::string name = placeholder(id, [&](const std::string& each) EC_REQUIRES_SHARED(mutex_) {
+    return find_device_row(namespace_row, each) != kNoRow;
+  });
   const std::uint32_t row = add_device(namespace_row, name, id);
   recovery_->devices.emplace(std::pair(namespace_row, id), row);
   return row;
@@ -49,8 +50,9 @@ std::uint32_t MemoryCatalog::recovered_device(std::uint32_t namespace_row, std::
 std::uint32_t MemoryCatalog::recovered_series(std::uint32_t device_row, std::uint32_t id) {
   const auto known = recovery_->series.find({device_row, id});
   if (known != recovery_->series.end()) return known->second;
-  const std::string name = placeholder(
-      id, [&](const std::string& each) { return find_series_row(device_row, each) != kNoRow; });
+  const std::string name = placeholder(id, [&](const std::string& each) EC_REQUIRES_SHARED(mutex_) {
+    return find_series_row(device_row, each) != kNoRow;
+  });
   const std::uint32_t row = add_series(device_row, name, id);
   recovery_->series.emplace(std::pair(device_row, id), row);
   return row;

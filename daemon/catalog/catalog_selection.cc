@@ -17,7 +17,7 @@ Status Catalog::each(std::string_view namespace_name, const wire::Selector& sele
 
 Result<SeriesEntry> MemoryCatalog::find(std::string_view namespace_name, std::string_view device,
                                         std::string_view sensor) const {
-  const std::shared_lock lock(mutex_);
+  const ReaderLock lock(mutex_);
   const std::uint32_t namespace_row = find_namespace_row(namespace_name);
   if (namespace_row == kNoRow && namespace_name != wire::kDefaultNamespace)
     return not_found("no namespace " + std::string(namespace_name));
@@ -47,7 +47,7 @@ std::vector<SeriesEntry> MemoryCatalog::select(std::string_view namespace_name,
 std::vector<SeriesRow> MemoryCatalog::select_rows(std::string_view namespace_name,
                                                   const wire::Selector& selector) const {
   std::vector<SeriesRow> rows;
-  const std::shared_lock lock(mutex_);
+  const ReaderLock lock(mutex_);
   if (!namespace_name.empty() && wire::is_literal(selector.device)) {
     const std::uint32_t namespace_row = find_namespace_row(namespace_name);
     if (namespace_row == kNoRow) return rows;
@@ -71,9 +71,9 @@ std::vector<SeriesRow> MemoryCatalog::select_rows(std::string_view namespace_nam
     for (std::uint32_t row = owner->last_device; row != kNoRow; row = devices_[row].before) {
       if (wire::glob_matches(selector.device, devices_[row].name)) devices.push_back(row);
     }
-    std::sort(devices.begin(), devices.end(), [this](std::uint32_t a, std::uint32_t b) {
-      return devices_[a].name < devices_[b].name;
-    });
+    std::sort(devices.begin(), devices.end(),
+              [this](std::uint32_t a, std::uint32_t b)
+                  EC_REQUIRES_SHARED(mutex_) { return devices_[a].name < devices_[b].name; });
     for (const std::uint32_t row : devices) append_series_of(row, selector.sensor, rows);
   }
   return rows;
@@ -94,7 +94,8 @@ void MemoryCatalog::append_series_of(std::uint32_t device_row, std::string_view 
       rows.push_back(row);
   }
   std::sort(rows.begin() + before, rows.end(),
-            [this](std::uint32_t a, std::uint32_t b) { return series_[a].name < series_[b].name; });
+            [this](std::uint32_t a, std::uint32_t b)
+                EC_REQUIRES_SHARED(mutex_) { return series_[a].name < series_[b].name; });
 }
 
 SeriesEntry MemoryCatalog::entry_of(std::uint32_t series_row) const {
@@ -108,7 +109,7 @@ SeriesEntry MemoryCatalog::entry_of(std::uint32_t series_row) const {
 }
 
 Result<SeriesEntry> MemoryCatalog::series_at(SeriesRow row) const {
-  const std::shared_lock lock(mutex_);
+  const ReaderLock lock(mutex_);
   if (row >= series_.size() || !series_[row].durable) return not_found("the series is gone");
   return entry_of(row);
 }

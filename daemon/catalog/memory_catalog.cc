@@ -72,15 +72,17 @@ std::uint32_t MemoryCatalog::find_namespace_row(std::string_view name) const {
 
 std::uint32_t MemoryCatalog::find_device_row(std::uint32_t namespace_row,
                                              std::string_view name) const {
+  const DeviceRow* const devices = devices_.data();
   return device_index_.find(hash_name(seed_, namespace_row, name), [&](std::uint32_t row) {
-    return devices_[row].namespace_row == namespace_row && devices_[row].name == name;
+    return devices[row].namespace_row == namespace_row && devices[row].name == name;
   });
 }
 
 std::uint32_t MemoryCatalog::find_series_row(std::uint32_t device_row,
                                              std::string_view name) const {
+  const SensorRow* const series = series_.data();
   return series_index_.find(hash_name(seed_, device_row, name), [&](std::uint32_t row) {
-    return series_[row].device_row == device_row && series_[row].name == name;
+    return series[row].device_row == device_row && series[row].name == name;
   });
 }
 
@@ -137,7 +139,7 @@ std::uint64_t MemoryCatalog::bytes_with(const Growth& growth) const {
 }
 
 std::uint64_t MemoryCatalog::memory_bytes() const {
-  const std::shared_lock lock(mutex_);
+  const ReaderLock lock(mutex_);
   return bytes_with({});
 }
 
@@ -148,7 +150,7 @@ SeriesId MemoryCatalog::id_of(const SensorRow& series) const {
 
 Result<NamespaceId> MemoryCatalog::ensure_namespace(std::string_view name) {
   {
-    const std::shared_lock lock(mutex_);
+    const ReaderLock lock(mutex_);
     const std::uint32_t row = find_namespace_row(name);
     if (row != kNoRow) return namespaces_[row].id;
   }
@@ -157,9 +159,9 @@ Result<NamespaceId> MemoryCatalog::ensure_namespace(std::string_view name) {
     return invalid_argument("namespace " + std::string(name) +
                             ": names that begin with _ are the store's own");
   }
-  const std::lock_guard creation(creation_mutex_);
+  const MutexLock creation(creation_mutex_);
   {
-    const std::shared_lock lock(mutex_);
+    const ReaderLock lock(mutex_);
     const std::uint32_t row = find_namespace_row(name);
     if (row != kNoRow) return namespaces_[row].id;
     if (counted_namespaces() >= limits_.namespaces && !name.starts_with('_')) {
@@ -168,7 +170,7 @@ Result<NamespaceId> MemoryCatalog::ensure_namespace(std::string_view name) {
   }
   EC_ASSIGN_OR_RETURN(const NamespaceId id,
                       engine_.create_namespace(name, reading_namespace_options()));
-  const std::unique_lock lock(mutex_);
+  const WriterLock lock(mutex_);
   add_namespace(name, id);
   return id;
 }
@@ -177,10 +179,10 @@ Status MemoryCatalog::drop_namespace(std::string_view name) {
   if (name.starts_with('_'))
     return not_allowed("namespace " + std::string(name) +
                        ": names that begin with _ are the store's own");
-  const std::lock_guard creation(creation_mutex_);
+  const MutexLock creation(creation_mutex_);
   NamespaceId id = 0;
   {
-    const std::shared_lock lock(mutex_);
+    const ReaderLock lock(mutex_);
     const std::uint32_t row = find_namespace_row(name);
     if (row == kNoRow && name == wire::kDefaultNamespace) return ok();  // empty already
     if (row == kNoRow) return not_found("no namespace " + std::string(name));
@@ -197,11 +199,11 @@ Status MemoryCatalog::drop_namespace(std::string_view name) {
 }
 
 void MemoryCatalog::forget_rows_of(std::string_view name) {
-  const std::unique_lock lock(mutex_);
+  const WriterLock lock(mutex_);
   const std::uint32_t namespace_row = find_namespace_row(name);
   ++generation_;
   namespaces_[namespace_row].name.clear();
-  const auto belongs = [&](std::uint32_t device_row) {
+  const auto belongs = [&](std::uint32_t device_row) EC_REQUIRES_SHARED(mutex_) {
     return devices_[device_row].namespace_row == namespace_row;
   };
   for (DeviceRow& device : devices_) {
@@ -229,7 +231,7 @@ Status MemoryCatalog::remove_records_of(NamespaceId id) {
 std::vector<std::string> MemoryCatalog::namespaces() const {
   std::vector<std::string> names;
   {
-    const std::shared_lock lock(mutex_);
+    const ReaderLock lock(mutex_);
     for (const NamespaceRow& row : namespaces_) {
       if (!row.name.empty()) names.push_back(row.name);
     }
@@ -242,7 +244,7 @@ std::vector<std::string> MemoryCatalog::namespaces() const {
 
 bool MemoryCatalog::has_namespace(std::string_view name) const {
   if (name == wire::kDefaultNamespace) return true;
-  const std::shared_lock lock(mutex_);
+  const ReaderLock lock(mutex_);
   return find_namespace_row(name) != kNoRow;
 }
 
@@ -254,7 +256,7 @@ Status MemoryCatalog::resolve(std::span<const wire::Reading> readings, std::vect
   SeriesMemo& known = earlier == nullptr ? own : *earlier;
   const bool remember = readings.size() >= kRememberedMin;
   {
-    const std::shared_lock lock(mutex_);
+    const ReaderLock lock(mutex_);
     known.begin_look_up(generation_);
     Memo memo;
     for (std::size_t i = 0; i < readings.size(); ++i) {
@@ -281,7 +283,7 @@ Status MemoryCatalog::resolve(std::span<const wire::Reading> readings, std::vect
 void MemoryCatalog::find_ids(std::span<const wire::Reading* const> readings,
                              std::vector<SeriesId>& ids) const {
   ids.assign(readings.size(), {});
-  const std::shared_lock lock(mutex_);
+  const ReaderLock lock(mutex_);
   Memo memo;
   for (std::size_t i = 0; i < readings.size(); ++i) {
     const std::uint32_t row = find_series_row(*readings[i], memo);
@@ -317,7 +319,7 @@ Status MemoryCatalog::resolve_missed(std::span<const wire::Reading> readings,
                                      const std::vector<std::size_t>& missed,
                                      std::vector<SeriesId>& ids, CatalogAdditions& additions) {
   additions.catalog_namespace_ = catalog_namespace_;
-  const std::unique_lock lock(mutex_);
+  const WriterLock lock(mutex_);
   for (const std::size_t i : missed) {
     if (find_namespace_row(readings[i].namespace_name) == kNoRow)
       return busy("namespace " + std::string(readings[i].namespace_name) +
@@ -398,11 +400,11 @@ std::vector<Refusal> MemoryCatalog::unfit(std::span<const wire::Reading> reading
   std::set<std::pair<std::string_view, std::string_view>> new_devices;
   std::set<std::tuple<std::string_view, std::string_view, std::string_view>> new_series;
   std::uint64_t names_bytes = 0;
-  const std::shared_lock lock(mutex_);
+  const ReaderLock lock(mutex_);
   const std::size_t namespaces = counted_namespaces();
   const std::size_t devices = devices_.size() - dropped_devices_;
   const std::size_t series = series_.size() - dropped_series_;
-  const auto judge = [&](const wire::Reading& reading) -> Status {
+  const auto judge = [&](const wire::Reading& reading) EC_REQUIRES_SHARED(mutex_) -> Status {
     Memo memo;
     if (find_series_row(reading, memo) != kNoRow) return ok();
     EC_TRY(wire::check_name("namespace", reading.namespace_name));
@@ -460,7 +462,7 @@ std::uint32_t MemoryCatalog::find_or_add_series(const wire::Reading& reading) {
 void MemoryCatalog::confirm(const CatalogAdditions& additions) {
   if (additions.empty()) return;
   set_aside_.tell(memory_bytes());
-  const std::unique_lock lock(mutex_);
+  const WriterLock lock(mutex_);
   for (const CatalogAdditions::Record& record : additions.records_) {
     const std::uint32_t device_row = record.is_device ? record.row : series_[record.row].device_row;
     const DeviceRow& owner = devices_[device_row];
@@ -474,12 +476,12 @@ void MemoryCatalog::confirm(const CatalogAdditions& additions) {
 }
 
 std::size_t MemoryCatalog::device_count() const {
-  const std::shared_lock lock(mutex_);
+  const ReaderLock lock(mutex_);
   return durable_devices_;
 }
 
 std::size_t MemoryCatalog::series_count() const {
-  const std::shared_lock lock(mutex_);
+  const ReaderLock lock(mutex_);
   return durable_series_;
 }
 

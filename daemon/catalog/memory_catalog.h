@@ -11,8 +11,6 @@
 #include <atomic>
 #include <map>
 #include <memory>
-#include <mutex>
-#include <shared_mutex>
 #include <unordered_set>
 #include <utility>
 
@@ -21,6 +19,7 @@
 #include "catalog/name_index.h"
 #include "catalog/name_store.h"
 #include "catalog/set_aside.h"
+#include "edgecase/mutex.h"
 #include "wire/names.h"
 
 namespace edgecase::catalog {
@@ -37,12 +36,13 @@ class MemoryCatalog final : public Catalog {
   MemoryCatalog(Engine& engine, const CatalogLimits& limits, std::uint64_t hash_seed)
       : engine_(engine), limits_(limits), seed_(hash_seed) {}
 
-  // Before anything else, once.
-  Status load();
+  // Before anything else, once: takes no lock, since nobody else sees the catalog yet.
+  Status load() EC_NO_THREAD_SAFETY_ANALYSIS;
 
   std::vector<Refusal> unfit(std::span<const wire::Reading> readings) const override;
-  Result<NamespaceId> ensure_namespace(std::string_view name) override;
-  Status drop_namespace(std::string_view name) override;
+  Result<NamespaceId> ensure_namespace(std::string_view name) override
+      EC_EXCLUDES(creation_mutex_, mutex_);
+  Status drop_namespace(std::string_view name) override EC_EXCLUDES(creation_mutex_, mutex_);
   std::vector<std::string> namespaces() const override;
   Status resolve(std::span<const wire::Reading> readings, std::vector<SeriesId>& ids,
                  CatalogAdditions& additions, SeriesMemo* earlier) override;
@@ -115,86 +115,93 @@ class MemoryCatalog final : public Catalog {
     Rows devices, series;
   };
 
-  // All need mutex_, those that add need it alone.
-  std::uint32_t find_namespace_row(std::string_view name) const;
-  std::uint32_t find_device_row(std::uint32_t namespace_row, std::string_view name) const;
-  std::uint32_t find_series_row(std::uint32_t device_row, std::string_view name) const;
-  std::uint32_t find_series_row(const wire::Reading& reading, Memo& memo) const;
+  std::uint32_t find_namespace_row(std::string_view name) const EC_REQUIRES_SHARED(mutex_);
+  std::uint32_t find_device_row(std::uint32_t namespace_row, std::string_view name) const
+      EC_REQUIRES_SHARED(mutex_);
+  std::uint32_t find_series_row(std::uint32_t device_row, std::string_view name) const
+      EC_REQUIRES_SHARED(mutex_);
+  std::uint32_t find_series_row(const wire::Reading& reading, Memo& memo) const
+      EC_REQUIRES_SHARED(mutex_);
   // That of the reading's identity; `name` is what it is called, where that is not its name.
   std::uint32_t find_series_row(std::uint32_t device_row, const wire::Reading& reading,
-                                std::string& name) const;
+                                std::string& name) const EC_REQUIRES_SHARED(mutex_);
   bool is_of(const SensorRow& series, std::string_view sensor,
-             const wire::SeriesIdentity& identity) const;
-  bool tells_identity(std::uint32_t series_row, const wire::Reading& reading) const;
-  void set_identity(std::uint32_t series_row, const wire::Reading& reading);
-  Bytes record_of(const SensorRow& series) const;
-  Bytes identity_bytes_of(const SensorRow& series) const;
-  std::uint32_t add_namespace(std::string_view name, NamespaceId id);
-  std::uint32_t add_device(std::uint32_t namespace_row, std::string_view name, std::uint32_t id);
-  std::uint32_t add_series(std::uint32_t device_row, std::string_view name, std::uint32_t id);
-  SeriesId id_of(const SensorRow& series) const;
+             const wire::SeriesIdentity& identity) const EC_REQUIRES_SHARED(mutex_);
+  bool tells_identity(std::uint32_t series_row, const wire::Reading& reading) const
+      EC_REQUIRES_SHARED(mutex_);
+  void set_identity(std::uint32_t series_row, const wire::Reading& reading) EC_REQUIRES(mutex_);
+  Bytes record_of(const SensorRow& series) const EC_REQUIRES_SHARED(mutex_);
+  Bytes identity_bytes_of(const SensorRow& series) const EC_REQUIRES_SHARED(mutex_);
+  std::uint32_t add_namespace(std::string_view name, NamespaceId id) EC_REQUIRES(mutex_);
+  std::uint32_t add_device(std::uint32_t namespace_row, std::string_view name, std::uint32_t id)
+      EC_REQUIRES(mutex_);
+  std::uint32_t add_series(std::uint32_t device_row, std::string_view name, std::uint32_t id)
+      EC_REQUIRES(mutex_);
+  SeriesId id_of(const SensorRow& series) const EC_REQUIRES_SHARED(mutex_);
   // What the tables take, with so much more in them.
   struct Growth {
     std::size_t devices = 0, series = 0;
     std::uint64_t names_bytes = 0;
   };
-  std::uint64_t bytes_with(const Growth& growth) const;
-  SeriesEntry entry_of(std::uint32_t series_row) const;
+  std::uint64_t bytes_with(const Growth& growth) const EC_REQUIRES_SHARED(mutex_);
+  SeriesEntry entry_of(std::uint32_t series_row) const EC_REQUIRES_SHARED(mutex_);
   void append_series_of(std::uint32_t device_row, std::string_view sensor_glob,
-                        std::vector<SeriesRow>& rows) const;
-  std::size_t counted_namespaces() const;
+                        std::vector<SeriesRow>& rows) const EC_REQUIRES_SHARED(mutex_);
+  std::size_t counted_namespaces() const EC_REQUIRES_SHARED(mutex_);
   Status names_limit() const;
   Status check_room(std::span<const wire::Reading> readings,
-                    const std::vector<std::size_t>& missed) const;
-  std::uint32_t find_or_add_series(const wire::Reading& reading);
+                    const std::vector<std::size_t>& missed) const EC_REQUIRES_SHARED(mutex_);
+  std::uint32_t find_or_add_series(const wire::Reading& reading) EC_REQUIRES(mutex_);
 
   Status prepare_names(std::span<const wire::Reading> readings,
                        const std::vector<std::size_t>& missed);
   Status resolve_missed(std::span<const wire::Reading> readings,
                         const std::vector<std::size_t>& missed, std::vector<SeriesId>& ids,
                         CatalogAdditions& additions);
-  Status open_namespace();
-  Status load_records();
+  Status open_namespace() EC_REQUIRES(mutex_);
+  Status load_records() EC_REQUIRES(mutex_);
   Status mark_repaired_before();
-  Status load_record(ByteView key, ByteView value);
-  Status load_device(std::uint32_t namespace_row, std::uint32_t id, ByteView name, ByteView value);
+  Status load_record(ByteView key, ByteView value) EC_REQUIRES(mutex_);
+  Status load_device(std::uint32_t namespace_row, std::uint32_t id, ByteView name, ByteView value)
+      EC_REQUIRES(mutex_);
   Status load_series(std::uint32_t namespace_row, const RecordKey& key, ByteView name,
-                     ByteView value);
-  Status load_identity(std::uint32_t series_row, ByteView value);
+                     ByteView value) EC_REQUIRES(mutex_);
+  Status load_identity(std::uint32_t series_row, ByteView value) EC_REQUIRES(mutex_);
   // Of what may have lost its name (catalog_recovery.cc): the row, made if there is none.
-  std::uint32_t recovered_device(std::uint32_t namespace_row, std::uint32_t id);
-  std::uint32_t recovered_series(std::uint32_t device_row, std::uint32_t id);
-  Status recover_numbers();
-  Status recover_numbers_of(std::uint32_t namespace_row);
-  void pass_over_numbers_of_rules();
-  Status write_recovered();
-  void note_damage();
-  void recover_for_now();
+  std::uint32_t recovered_device(std::uint32_t namespace_row, std::uint32_t id) EC_REQUIRES(mutex_);
+  std::uint32_t recovered_series(std::uint32_t device_row, std::uint32_t id) EC_REQUIRES(mutex_);
+  Status recover_numbers() EC_REQUIRES(mutex_);
+  Status recover_numbers_of(std::uint32_t namespace_row) EC_REQUIRES(mutex_);
+  void pass_over_numbers_of_rules() EC_REQUIRES(mutex_);
+  Status write_recovered() EC_REQUIRES(mutex_);
+  void note_damage() EC_REQUIRES(mutex_);
+  void recover_for_now() EC_REQUIRES(mutex_);
   Status remove_records_of(NamespaceId id);
-  void forget_rows_of(std::string_view name);
-  void forget_series(std::uint32_t series_row);
+  void forget_rows_of(std::string_view name) EC_EXCLUDES(mutex_);
+  void forget_series(std::uint32_t series_row) EC_REQUIRES(mutex_);
 
   Engine& engine_;
   const CatalogLimits limits_;
   const std::uint64_t seed_;
   NamespaceId catalog_namespace_ = 0;
 
-  std::mutex creation_mutex_;
-  mutable std::shared_mutex mutex_;
+  Mutex creation_mutex_;
+  mutable SharedMutex mutex_;
   std::atomic<std::uint64_t> generation_{1};  // changed under mutex_
-  std::vector<NamespaceRow> namespaces_;
-  std::vector<DeviceRow> devices_;
-  std::vector<SensorRow> series_;
-  NameIndex device_index_, series_index_;
-  NameStore names_;
-  IdentityTable identities_{names_, seed_};
+  std::vector<NamespaceRow> namespaces_ EC_GUARDED_BY(mutex_);
+  std::vector<DeviceRow> devices_ EC_GUARDED_BY(mutex_);
+  std::vector<SensorRow> series_ EC_GUARDED_BY(mutex_);
+  NameIndex device_index_ EC_GUARDED_BY(mutex_);
+  NameIndex series_index_ EC_GUARDED_BY(mutex_);
+  NameStore names_ EC_GUARDED_BY(mutex_);
+  IdentityTable identities_ EC_GUARDED_BY(mutex_){names_, seed_};
   // Series whose identity was met by this process and is not durable: it travels with their
   // readings until it is.
-  std::unordered_set<std::uint32_t> untold_;
-  std::size_t durable_devices_ = 0;
-  std::size_t durable_series_ = 0;
-  std::size_t dropped_devices_ = 0;  // rows
-  std::size_t dropped_series_ = 0;
+  std::unordered_set<std::uint32_t> untold_ EC_GUARDED_BY(mutex_);
+  std::size_t durable_devices_ EC_GUARDED_BY(mutex_) = 0;
+  std::size_t durable_series_ EC_GUARDED_BY(mutex_) = 0;
+  std::size_t dropped_devices_ EC_GUARDED_BY(mutex_) = 0;  // rows
+  std::size_t dropped_series_ EC_GUARDED_BY(mutex_) = 0;
   SetAside set_aside_{engine_};
   // load() alone: the device whose sensors come, and namespaces whose drop was cut short.
   std::size_t loading_device_ = 0;
