@@ -322,7 +322,7 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const config::Configuration& confi
       state.audit.get(), &state.erase->fences(),
       ingest::DeviceRateLimits{limits.device_rate, limits.device_burst, limits.devices});
   const auto ahead_ns = wire::parse_duration_ns(limits.time_ahead);
-  state.ingest->limit_time_ahead(ahead_ns.ok() ? *ahead_ns : INT64_MAX);  // "forever"
+  state.ingest->times().limit_ahead(ahead_ns.ok() ? *ahead_ns : INT64_MAX);  // "forever"
   make_eviction(state, logger);
   EC_TRY(make_redating(state, logger));
   state.query =

@@ -14,7 +14,7 @@
 #include "http/http_server.h"
 #include "http/line_spares.h"
 #include "http/router.h"
-#include "ingest/sliced_ingest.h"
+#include "ingest/ingest_pipeline.h"
 #include "query/pinned_moments.h"
 #include "wire/json_values.h"
 #include "wire/selector.h"
@@ -67,8 +67,9 @@ struct HttpContext {
 
   // Durable on Ok, but for what `outcome` counts. An error is of the whole batch, and mends.
   Status store(Call& call, const wire::ReadingBatch& batch, ingest::Outcome& outcome);
-  // The same of a slice, durable once slices.finish() is Ok. What may not be written leaves it.
-  Status store(Call& call, wire::ReadingBatch& slice, ingest::SlicedIngest& slices,
+  // The same of a slice, durable once IngestPipeline::finish() is Ok. What may not be written
+  // leaves it.
+  Status store(Call& call, wire::ReadingBatch& slice, ingest::IngestRequest& request,
                ingest::Outcome& outcome);
   // Whether a request brings too many readings, `stored` of them by now; then it is answered.
   bool is_over_batch(Call& call, std::uint64_t stored, std::uint64_t more) const;

@@ -142,13 +142,13 @@ Status HttpContext::store(Call& call, const wire::ReadingBatch& batch, ingest::O
   return status;
 }
 
-Status HttpContext::store(Call& call, wire::ReadingBatch& slice, ingest::SlicedIngest& slices,
+Status HttpContext::store(Call& call, wire::ReadingBatch& slice, ingest::IngestRequest& request,
                           ingest::Outcome& outcome) {
   outcome.takes_parts = true;
   const auto take = [&]() -> Status {
     EC_ASSIGN_OR_RETURN(const auth::AuthorizedBatch authorized,
                         auth::authorize_write(call.principal(), slice));
-    return slices.add(authorized, outcome);
+    return parts.ingest.add(request, authorized, outcome);
   };
   Status status = take();
   if (status.code() == StatusCode::NotAllowed) {

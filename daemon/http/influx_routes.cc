@@ -32,21 +32,21 @@ void write_lines(HttpContext& context, Call& call, wire::InfluxVersion version) 
   options.error_limit = context.line_errors();
   LineSpares::Loan spare = context.line_spares.take(database);
   wire::LineProtocolDecoder decoder(call.body(), options, spare->names);
-  ingest::SlicedIngest slices(context.parts.ingest, call.principal(), &call.pacing,
-                              call.body().size(), spare->slices);
+  ingest::IngestRequest request(call.principal(), &call.pacing, call.body().size(), spare->buffers);
   wire::ReadingBatch& batch = spare->batch;
   std::uint64_t taken = 0;
   ingest::Outcome outcome;
   while (decoder.next(batch)) {
     const std::size_t more = batch.readings.size();
     if (taken + more > context.points_per_batch()) break;
-    if (const Status status = context.store(call, batch, slices, outcome); !status.ok()) {
+    if (const Status status = context.store(call, batch, request, outcome); !status.ok()) {
       return call.answer_error(status);
     }
     taken += more;
     batch.clear_readings();
   }
-  if (const Status status = slices.finish(); !status.ok()) return call.answer_error(status);
+  if (const Status status = context.parts.ingest.finish(request); !status.ok())
+    return call.answer_error(status);
   if (context.is_over_batch(call, taken, batch.readings.size())) return;
   if (decoder.bad_lines() + outcome.of(ingest::Loss::Refused) > 0) {
     return answer_partly(call, taken - outcome.not_stored(),

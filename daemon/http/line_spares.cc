@@ -56,10 +56,10 @@ void LineSpares::forget() {
 
 void LineSpares::give_back(std::unique_ptr<LineSpare> spare) {
   spare->batch.clear_readings();
-  spare->slices.abandon();
+  spare->buffers.abandon();
   // A request of large texts is rare.
   if (spare->memory_bytes() > kSpareMaxBytes)
-    static_cast<void>(std::exchange(spare->slices.gathered, {}));
+    static_cast<void>(std::exchange(spare->buffers.gathered, {}));
   if (spare->memory_bytes() > kSpareMaxBytes) return;
   const MutexLock lock(mutex_);
   if (spares_.size() == kSparesMax) spares_.erase(spares_.begin());

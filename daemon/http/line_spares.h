@@ -38,10 +38,10 @@ struct LineSpare {
   std::uint64_t generation = 0;  // of the catalog when it was made
   wire::ReadingBatch batch;
   wire::LineNames names;
-  ingest::Slices slices;
+  ingest::IngestBuffers buffers;
 
   std::size_t memory_bytes() const {
-    return sizeof(LineSpare) + batch.memory_bytes() + names.memory_bytes() + slices.memory_bytes();
+    return sizeof(LineSpare) + batch.memory_bytes() + names.memory_bytes() + buffers.memory_bytes();
   }
 };
 

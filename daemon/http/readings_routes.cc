@@ -150,7 +150,7 @@ Result<std::unique_ptr<query::ReadingCursor>> open_value(HttpContext& context, c
   }
   request.purpose = call.parameter("purpose");
   // Who stored it before the clock was right was told an undated one.
-  const std::int64_t time_ns = context.parts.ingest.dated_ns(*address.time_ns);
+  const std::int64_t time_ns = context.parts.ingest.times().dated_ns(*address.time_ns);
   request.from_ns = time_ns;
   request.limit = 1;
   if (time_ns < std::numeric_limits<std::int64_t>::max()) request.to_ns = time_ns + 1;
@@ -228,7 +228,7 @@ void put_blob(HttpContext& context, Call& call) {
   if (call.body().empty()) return call.answer_error(invalid_argument("the body is empty"));
   const std::string& content_type = call.exchange.head.content_type;
   const std::int64_t time_ns =
-      address->time_ns ? *address->time_ns : context.parts.ingest.take_arrival_time();
+      address->time_ns ? *address->time_ns : context.parts.ingest.times().take_arrival_time();
   wire::ReadingBatch batch;
   wire::Reading& reading = batch.readings.emplace_back();
   reading.namespace_name = address->namespace_name;

@@ -18,7 +18,7 @@ DeviceRates::DeviceRates(const DeviceRateLimits& limits)
 
 std::int64_t DeviceRates::owed_ns(std::span<const catalog::SeriesId> of, std::int64_t now_ns) {
   if (!is_on() || now_ns >= all_paid_ns_.load(std::memory_order_relaxed)) return 0;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   std::int64_t most_ns = 0;
   for (std::size_t i = 0; i < of.size(); ++i) {
     if (i > 0 && device_of(of[i]) == device_of(of[i - 1])) continue;
@@ -31,7 +31,7 @@ bool DeviceRates::admit(std::span<const catalog::SeriesId> of, std::int64_t now_
                         Pacing& pacing) {
   pacing.owed_ns = 0;
   if (!is_on()) return true;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (std::size_t i = 0; i < of.size(); ++i) {
     if (i > 0 && device_of(of[i]) == device_of(of[i - 1])) continue;
     if (pacing.taken.contains(device_of(of[i]))) continue;
@@ -47,7 +47,7 @@ bool DeviceRates::admit(std::span<const catalog::SeriesId> of, std::int64_t now_
 
 void DeviceRates::charge(std::span<const catalog::SeriesId> of, std::int64_t now_ns) {
   if (!is_on()) return;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (std::size_t i = 0; i < of.size();) {
     const Device device = device_of(of[i]);
     std::size_t end = i + 1;
@@ -63,7 +63,7 @@ void DeviceRates::charge(std::span<const catalog::SeriesId> of, std::int64_t now
 }
 
 std::size_t DeviceRates::held() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return full_at_ns_.size();
 }
 

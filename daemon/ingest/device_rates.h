@@ -12,12 +12,12 @@
 
 #include <atomic>
 #include <cstdint>
-#include <mutex>
 #include <span>
 #include <unordered_map>
 #include <unordered_set>
 
 #include "catalog/catalog.h"
+#include "edgecase/mutex.h"
 
 namespace edgecase::ingest {
 
@@ -64,9 +64,9 @@ class DeviceRates {
   static Device device_of(const catalog::SeriesId& id) {
     return std::uint64_t{id.namespace_id} << 32 | id.device;
   }
-  std::int64_t owed_by(Device device, std::int64_t now_ns);
-  bool has_room(std::int64_t now_ns);
-  std::int64_t& bucket_of(Device device, std::int64_t now_ns);
+  std::int64_t owed_by(Device device, std::int64_t now_ns) EC_REQUIRES(mutex_);
+  bool has_room(std::int64_t now_ns) EC_REQUIRES(mutex_);
+  std::int64_t& bucket_of(Device device, std::int64_t now_ns) EC_REQUIRES(mutex_);
 
   const DeviceRateLimits limits_;
   const std::int64_t interval_ns_;  // of one token; 0: no limit
@@ -74,10 +74,12 @@ class DeviceRates {
   std::atomic<std::int64_t> all_paid_ns_{0};  // nobody owes anything from then on
   std::atomic<std::uint64_t> refused_{0}, waits_{0};
 
-  mutable std::mutex mutex_;
-  std::unordered_map<Device, std::int64_t> full_at_ns_;  // when the bucket is full again
-  std::int64_t others_full_at_ns_ = 0;                   // of those for whom there was no room
-  std::int64_t sweep_again_ns_ = 0;
+  mutable Mutex mutex_;
+  // When the bucket is full again.
+  std::unordered_map<Device, std::int64_t> full_at_ns_ EC_GUARDED_BY(mutex_);
+  // The same of those for whom there was no room.
+  std::int64_t others_full_at_ns_ EC_GUARDED_BY(mutex_) = 0;
+  std::int64_t sweep_again_ns_ EC_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace edgecase::ingest

@@ -75,8 +75,8 @@ class DeviceTimes::Decision {
     for (std::size_t i = 0; i < asked_.size(); ++i) decide(i);
   }
   const std::vector<Verdict>& verdicts() const { return verdicts_; }
-  // Under mutex_.
   void write_back() {
+    const MutexLock lock(times_.mutex_);
     for (const auto& [id, state] : states_) {
       if (id.namespace_id == kNoNamespace || state.newest_ns == kUnreadable) continue;
       Slot* const slot = times_.find(id);
@@ -86,6 +86,7 @@ class DeviceTimes::Decision {
       slot->state.newest_ns = state.newest_ns;
       slot->state.newest_value = state.newest_value;
     }
+    times_.set_aside_.tell(times_.slots_.capacity() * sizeof(Slot));
   }
 
  private:
@@ -101,7 +102,7 @@ class DeviceTimes::Decision {
   void copy_states() {
     std::vector<catalog::SeriesId> missed;
     {
-      const std::lock_guard lock(times_.mutex_);
+      const MutexLock lock(times_.mutex_);
       for (const catalog::SeriesId& id : ids_) {
         const auto [found, added] = states_.try_emplace(id);
         if (!added || id.namespace_id == kNoNamespace) continue;
@@ -202,7 +203,7 @@ class DeviceTimes::Decision {
 DeviceTimes::Replaced DeviceTimes::settle(std::span<const Asked> asked, std::uint64_t epoch) {
   if (asked.empty()) return {};
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (epoch != epoch_) slots_.clear();
     epoch_ = epoch;
     is_used_.store(true, std::memory_order_relaxed);
@@ -214,9 +215,7 @@ DeviceTimes::Replaced DeviceTimes::settle(std::span<const Asked> asked, std::uin
     replaced.repeated += verdict == Verdict::Repeated ? 1 : 0;
     replaced.stale += verdict == Verdict::Stale ? 1 : 0;
   }
-  const std::lock_guard lock(mutex_);
   decision.write_back();
-  set_aside_.tell(slots_.capacity() * sizeof(Slot));
   return replaced;
 }
 
@@ -231,7 +230,7 @@ std::vector<DeviceTimes::Verdict> DeviceTimes::preview(std::span<const Asked> as
 void DeviceTimes::note(std::span<const catalog::SeriesId> ids, std::span<const std::int64_t> times,
                        std::span<const wire::Reading> readings) {
   if (!is_used_.load(std::memory_order_relaxed)) return;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   ++notes_;
   if (slots_.empty()) return;
   for (std::size_t i = 0; i < ids.size(); ++i) {
@@ -248,7 +247,7 @@ void DeviceTimes::note(std::span<const catalog::SeriesId> ids, std::span<const s
 DeviceTimes::State DeviceTimes::load(const catalog::SeriesId& id) {
   std::uint64_t notes_before = 0;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     notes_before = notes_;
   }
   State state;
@@ -266,7 +265,7 @@ DeviceTimes::State DeviceTimes::load(const catalog::SeriesId& id) {
   if ((*each)->valid() && wire::decode_reading_key((*each)->key(), key)) {
     state.newest_ns = key.time_ns;
   }
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (notes_ == notes_before) put(id, state);
   return state;
 }

@@ -21,7 +21,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <unordered_map>
@@ -30,6 +29,7 @@
 #include "catalog/catalog.h"
 #include "catalog/set_aside.h"
 #include "edgecase/engine.h"
+#include "edgecase/mutex.h"
 #include "wire/reading.h"
 
 namespace edgecase::ingest {
@@ -89,20 +89,22 @@ class DeviceTimes {
   class Decision;
 
   State load(const catalog::SeriesId& id);
-  Slot* find(const catalog::SeriesId& id);  // under mutex_
-  void put(const catalog::SeriesId& id, const State& state);
-  void grow();
+  Slot* find(const catalog::SeriesId& id) EC_REQUIRES(mutex_);
+  void put(const catalog::SeriesId& id, const State& state) EC_REQUIRES(mutex_);
+  void grow() EC_REQUIRES(mutex_);
 
   Engine& engine_;
   const catalog::Catalog& catalog_;
   std::atomic<bool> is_used_{false};
 
-  std::mutex mutex_;
-  std::uint64_t epoch_ = 0;
-  std::uint64_t notes_ = 0;  // so that what was read before a note is not put behind it
-  std::vector<Slot> slots_;  // as many as a power of two; a series lies in one set of kWays
-  std::size_t next_victim_ = 0;
-  catalog::SetAside set_aside_;
+  Mutex mutex_;
+  std::uint64_t epoch_ EC_GUARDED_BY(mutex_) = 0;
+  // What was read before a note is not put behind it.
+  std::uint64_t notes_ EC_GUARDED_BY(mutex_) = 0;
+  // As many as a power of two; a series lies in one set of kWays.
+  std::vector<Slot> slots_ EC_GUARDED_BY(mutex_);
+  std::size_t next_victim_ EC_GUARDED_BY(mutex_) = 0;
+  catalog::SetAside set_aside_ EC_GUARDED_BY(mutex_);
 };
 
 }  // namespace edgecase::ingest

@@ -1,9 +1,10 @@
-// decode -> authorize -> write -> ack: the sole caller of Engine::write for readings. Thread-safe.
+// The sole way of readings into the engine, for each way in: HTTP, the MQTT listener, the broker's
+// client, imports and restores. DESIGN.md has the picture of its steps. Thread-safe.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
-#include <limits>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -16,18 +17,14 @@
 #include "edgecase/engine.h"
 #include "erase/fences.h"
 #include "ingest/device_rates.h"
-#include "ingest/device_times.h"
 #include "ingest/outcome.h"
 #include "ingest/reading_feed.h"
+#include "ingest/reading_times.h"
 #include "ingest/stored_devices.h"
-#include "ingest/undated_periods.h"
 #include "retention/eviction.h"
 #include "retention/retention_service.h"
 
 namespace edgecase::ingest {
-
-// Of the audit log's records of what was not kept (LossRecords).
-inline constexpr std::string_view kLossOperation = "ingest.lost";
 
 // A record of whoever brings the readings, durable with them or not at all. Borrows its bytes.
 struct RecordChange {
@@ -38,7 +35,7 @@ struct RecordChange {
   ByteView value;
 };
 
-// What one commit takes along: a batch, or several slices of a request (sliced_ingest.h).
+// What waits for the next commit: a request that comes whole, or several slices of one.
 struct Gathered {
   WriteBatch batch;
   StoredDevices devices;  // where there is an audit log
@@ -57,8 +54,8 @@ struct NewSeries {
   std::uint64_t retention_generation = 0;  // when the first of them got its rules
 };
 
-// Of one request, from one slice to the next; another may go on with it.
-struct Slices {
+// Memory of a request, which the next one may go on with (http/line_spares.h). One thread.
+struct IngestBuffers {
   Gathered gathered;
   NewSeries fresh;
   catalog::SeriesMemo series;
@@ -79,14 +76,42 @@ struct Slices {
   }
 };
 
-// What is to be stored. Borrows all of it.
-struct Incoming {
+// A request from its first slice to its end. Slices are gathered into few commits, of which only
+// the last waits for the drive; between two of them nothing but memory is touched, so that others
+// have the log to themselves meanwhile.
+//
+//   IngestRequest request(principal, &pacing, body.size(), buffers);
+//   while (decoder.next(batch)) { ...pipeline.add(request, *authorize_write(principal, batch), ...)
+//   }
+//   ...pipeline.finish(request)        // what was added is durable
+//
+// Requests of up to about 60,000 numbers are stored whole or not at all. Slices are committed as
+// they come, with those before them, where they bring many readings of new series, or values that
+// are not copied; while somebody follows what is stored; while devices are held to a rate. So a
+// part of a larger request may be stored when a later slice fails.
+//
+// One thread. Everything it refers to outlives it. Erasures wait from the first add() to the next
+// commit, or to the end.
+struct IngestRequest {
+  // `bytes` is about what the request has left to decode.
+  IngestRequest(const auth::Principal& by, Pacing* paced_by, std::size_t bytes,
+                IngestBuffers& memory);
+
   const auth::Principal& principal;
-  const std::vector<wire::Reading>& readings;
-  std::span<const Author> authors;
-  std::span<const RecordChange> records;
-  Pacing* pacing = nullptr;  // null: taken, whatever its devices owe
-  Slices* slices = nullptr;  // null: written at once
+  Pacing* const pacing;  // null: taken, whatever its devices owe
+  IngestBuffers& buffers;
+  bool comes_whole = false;                    // as one slice, which is committed at once
+  std::span<const Author> authors = {};        // of that slice, in order
+  std::span<const RecordChange> records = {};  // written behind it, in their order
+
+  // Of the gate of fences: no two at once by one thread, which would wait for itself.
+  struct Inside {
+    explicit Inside(erase::Fences& fences) : pass(fences.enter()) {}
+    const erase::Fences::Pass pass;
+  };
+  std::optional<Inside> inside;
+  // Readings since the last finish().
+  std::uint64_t brought = 0, stored = 0;
 };
 
 class IngestPipeline {
@@ -99,10 +124,16 @@ class IngestPipeline {
                  erase::Fences* fences = nullptr, DeviceRateLimits rates = {});
 
   // Before anything is ingested; null: nothing is evicted. It outlives the pipeline.
-  void refuse_evicted(retention::Eviction* eviction) { eviction_ = eviction; }
+  void refuse_evicted(retention::Eviction* eviction) {
+    eviction_ = eviction;
+    times_.keep_behind(eviction);
+  }
   // The same: what arrives without a time while the clock is not trusted is dated later
   // (redating.h). For a pipeline with fences. Null: it gets the time of the wall.
-  void date_later(UndatedPeriods* periods) { undated_ = periods; }
+  void date_later(UndatedPeriods* periods) {
+    undated_ = periods;
+    times_.date_later(periods);
+  }
 
   // Ok: every reading of the batch is durable (fsynced; concurrent callers share one fsync).
   // Otherwise none is stored, as long as the batch's encoding fits the engine's
@@ -124,6 +155,12 @@ class IngestPipeline {
                 std::span<const Author> authors = {}, std::span<const RecordChange> records = {},
                 Pacing* pacing = nullptr);
 
+  // The same of one slice of a request, but durable only after finish(). After an error nothing
+  // more may be added, and what was not committed is not stored. Adds to `outcome`.
+  Status add(IngestRequest& request, const auth::AuthorizedBatch& slice, Outcome& outcome);
+  // Idempotent.
+  Status finish(IngestRequest& request);
+
   // How long the device of a reading that was stored owes others; 0: it does not.
   std::int64_t owed_ns(const wire::Reading& reading);
   DeviceRates& rates() { return rates_; }
@@ -133,38 +170,14 @@ class IngestPipeline {
   std::vector<catalog::Refusal> unfit(std::span<const wire::Reading> readings) const;
   // By whoever leaves such a reading out before it comes here.
   void note_refused(const wire::Reading& reading) {
-    losses_.note(Loss::Refused, reading, clock_.wall_ns(), catalog_.generation());
+    losses_.ledger().note(Loss::Refused, reading, clock_.wall_ns(), catalog_.generation());
   }
-  LossLedger& losses() { return losses_; }
+  LossLedger& losses() { return losses_.ledger(); }
   // Null: nothing is recorded.
   audit::AuditLog* audit() const { return audit_; }
 
-  // What arrives now has this time, or a little later one: the wall's, or an undated one.
-  std::int64_t arrival_clock_ns();
-  // The time that an undated one turned out to be, if it has; any other as it is.
-  std::int64_t dated_ns(std::int64_t time_ns) const {
-    return undated_ == nullptr ? time_ns : undated_->dated_ns(time_ns);
-  }
-  // arrival_clock_ns(), moved on where it must be so that no two calls, and no reading that
-  // ingest() stamps, get the same. For who knows better than ingest() when a reading arrived.
-  std::int64_t take_arrival_time() { return take_arrival_times(1); }
-  // The first of so many.
-  std::int64_t take_arrival_times(std::int64_t count);
-
-  // How far ahead of a trusted clock a time that a device says may lie. Before anything is
-  // ingested.
-  void limit_time_ahead(std::int64_t ahead_ns) { time_ahead_ns_ = ahead_ns; }
-  // Of a time that a device says, of what arrives now: is_believable_time().
-  bool is_believable(std::int64_t time_ns) const;
-  std::vector<DeviceTimes::Verdict> preview_times(std::span<const DeviceTimes::Asked> asked) {
-    return device_times_.preview(asked);
-  }
-  // Those that are believable by themselves: DeviceTimes::settle().
-  DeviceTimes::Replaced settle_times(std::span<const DeviceTimes::Asked> asked);
-
-  // Deletes readings of one series: what the daemon itself keeps a bounded number of (`_rejected`).
-  // Durable with the next ingest(). Errors: the engine's.
-  Status forget(const catalog::SeriesId& series, std::span<const std::int64_t> times_ns);
+  // Which time readings get: of the device, or of arrival.
+  ReadingTimes& times() { return times_; }
 
   // What ingest() stores, as it comes.
   ReadingFeed& feed() { return feed_; }
@@ -174,44 +187,30 @@ class IngestPipeline {
     std::uint64_t readings = 0;
     std::uint64_t failed_batches = 0;
   };
-  Counters counters() const;
+  Counters counters() const { return {batches_.load(), readings_.load(), failed_batches_.load()}; }
 
  private:
-  friend class SlicedIngest;
-  Status introduce(const Incoming& incoming);
-  struct Resolved {
-    const std::vector<catalog::SeriesId>& ids;
-    NewSeries& fresh;
-    bool has_new = false;  // to whoever gathers; others may have brought it, too
-  };
-  Status store_allowed(const Incoming& incoming, Outcome& outcome);
-  Status store_inside(const Incoming& incoming, Outcome& outcome);
-  Status store_dated(const Incoming& incoming, Outcome& outcome);
-  Status store_others(const Incoming& incoming, std::vector<bool> is_refused, Outcome& outcome);
-  Status store_rest(const Incoming& incoming, const std::vector<bool>& is_left_out,
-                    Outcome& outcome, int round);
-  Status store_fitting(const Incoming& incoming, Outcome& outcome, int round = 0);
-  Status store(const Incoming& incoming, Outcome& outcome);
-  Status store_taken(const Incoming& incoming, const Resolved& resolved,
-                     std::vector<std::int64_t>& times);
-  std::vector<LostReading> find_lost(std::span<const wire::Reading> readings,
-                                     std::span<const catalog::SeriesId> ids,
-                                     std::span<const std::int64_t> times, ReplacedSearch& search);
-  void account(const auth::Principal& principal, std::span<const wire::Reading> readings,
-               std::span<const LostReading> lost, Outcome& outcome);
-  void record_losses(const auth::Principal& principal, std::span<const wire::Reading> readings,
-                     std::span<const LostReading> lost);
-  Status append_readings(const Incoming& incoming, std::span<const std::int64_t> times,
-                         std::span<const catalog::SeriesId> ids, WriteBatch& piece);
-  Status append_records(std::span<const RecordChange> records, WriteBatch& piece);
-  Status write_records(std::span<const RecordChange> records);
-  Status write(const Incoming& incoming, const std::vector<std::int64_t>& times,
-               const Resolved& resolved);
-  bool may_wait(const Incoming& incoming, const WriteBatch& batch, const NewSeries& fresh) const;
+  struct Slice;
+
+  // The steps of a slice, in their order: take() is their list.
+  Status take(IngestRequest& request, Slice& slice, Outcome& outcome);
+  Status enter(IngestRequest& request, const Slice& slice);
+  void redate(Slice& slice) const;
+  Status refuse(Slice& slice, const Outcome& outcome) const;
+  Status resolve(IngestRequest& request, Slice& slice, Outcome& outcome);
+  Status admit(const IngestRequest& request, const Slice& slice);
+  Status introduce(const IngestRequest& request, const Slice& slice);
+  Status cover(const Slice& slice);
+  void stamp(Slice& slice);
+  Status append(IngestRequest& request, Slice& slice);
+  Status commit(IngestRequest& request, Slice& slice);
+  void account(IngestRequest& request, const Slice& slice, Outcome& outcome);
+
+  Status append_readings(const Slice& slice, WriteBatch& batch);
+  Status append_records(std::span<const RecordChange> records, WriteBatch& batch);
+  bool may_wait(const IngestRequest& request) const;
+  Status write(IngestRequest& request, Durability durability);
   Status settle(NewSeries& fresh);
-  Status commit(const auth::Principal& principal, Gathered& gathered, Durability durability);
-  void take_times(const std::vector<wire::Reading>& readings,
-                  const std::vector<catalog::SeriesId>& ids, std::vector<std::int64_t>& times);
 
   Engine& engine_;
   catalog::Catalog& catalog_;
@@ -223,12 +222,9 @@ class IngestPipeline {
   retention::Eviction* eviction_ = nullptr;
   UndatedPeriods* undated_ = nullptr;
   DeviceRates rates_;
-  DeviceTimes device_times_;
-  std::int64_t time_ahead_ns_ = kTimeAheadNs;
+  ReadingTimes times_;
   ReadingFeed feed_;
-  LossLedger losses_;
-  LossRecords loss_records_;
-  std::atomic<std::int64_t> last_arrival_ns_{std::numeric_limits<std::int64_t>::min()};
+  Losses losses_;
   std::atomic<std::uint64_t> batches_{0}, readings_{0}, failed_batches_{0};
 };
 

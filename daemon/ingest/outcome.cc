@@ -3,14 +3,10 @@
 #include <algorithm>
 #include <bit>
 #include <map>
-
-#include "ingest/ingest_pipeline.h"
+#include <unordered_set>
 
 namespace edgecase::ingest {
 namespace {
-
-// A namespace that is dropped, or others that take the last room, at the very moment.
-constexpr int kSiftRoundsMax = 3;
 
 // Runs of one device and time that are compared with one another; beyond, readings are.
 constexpr std::size_t kRunsAlikeMax = 8;
@@ -118,7 +114,7 @@ void LossLedger::note(Loss loss, const wire::Reading& reading, std::int64_t now_
                       std::uint64_t generation) {
   const auto at = static_cast<std::size_t>(loss);
   totals_[at].fetch_add(1, std::memory_order_relaxed);
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   forget_names(generation);
   if (loss == Loss::Erased) {
     ++others_[at];
@@ -142,7 +138,7 @@ void LossLedger::note(Loss loss, const wire::Reading& reading, std::int64_t now_
 }
 
 LossLedger::Told LossLedger::tell(std::uint64_t generation) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   forget_names(generation);
   Told told;
   for (const auto& [key, device] : devices_) told.devices.push_back(device);
@@ -155,7 +151,7 @@ std::optional<LossRecords::Due> LossRecords::note(std::uint64_t pseudonym, Loss 
   const auto is_told = [now_ns](const Entry& entry) {
     return entry.told_ns && now_ns - *entry.told_ns < kSpacingNs;
   };
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   auto found = devices_.find(pseudonym);
   if (found == devices_.end() && devices_.size() == kDevicesMax) {
     std::erase_if(devices_, [&](const auto& each) {
@@ -175,116 +171,15 @@ std::optional<LossRecords::Due> LossRecords::note(std::uint64_t pseudonym, Loss 
   return due;
 }
 
-// --- what the pipeline counts, and what it leaves out ---
-
-void IngestPipeline::account(const auth::Principal& principal,
-                             std::span<const wire::Reading> readings,
-                             std::span<const LostReading> lost, Outcome& outcome) {
-  for (const LostReading& each : lost) {
-    ++outcome.of(each.loss);
-    losses_.note(each.loss, readings[each.place], clock_.wall_ns(), catalog_.generation());
-  }
-  if (audit_ != nullptr && !lost.empty()) record_losses(principal, readings, lost);
-}
-
-// The audit log tells of devices of which nothing at all was kept. A full queue is counted there.
-void IngestPipeline::record_losses(const auth::Principal& principal,
-                                   std::span<const wire::Reading> readings,
-                                   std::span<const LostReading> lost) {
-  struct Sums {
-    std::size_t readings = 0;
-    std::size_t lost = 0;
-    LossLedger::Counts counts{};
-  };
-  const auto key_of = [](const wire::Reading& reading) {
-    return std::pair(std::string_view(reading.namespace_name), std::string_view(reading.device));
-  };
-  std::map<std::pair<std::string_view, std::string_view>, Sums> devices;
-  for (const LostReading& each : lost) {
-    Sums& sums = devices[key_of(readings[each.place])];
-    ++sums.lost;
-    ++sums.counts[static_cast<std::size_t>(each.loss)];
-  }
-  for (const wire::Reading& reading : readings) {
-    if (const auto found = devices.find(key_of(reading)); found != devices.end())
-      ++found->second.readings;
-  }
-  for (const auto& [key, sums] : devices) {
-    if (sums.lost < sums.readings) continue;
-    const std::uint64_t pseudonym = audit_->names().of_device(key.first, key.second);
-    for (std::size_t i = 0; i < kLosses; ++i) {
-      if (sums.counts[i] == 0) continue;
-      const auto due =
-          loss_records_.note(pseudonym, static_cast<Loss>(i), sums.counts[i], clock_.boot_ns());
-      if (!due) continue;
-      audit::Record record = audit::record_of(kLossOperation, principal);
-      record.outcome = audit::Outcome::Failed;
-      record.detail = kLossNames[i];
-      record.count = due->readings;
-      record.reaches_more = !due->pseudonym.has_value();
-      if (due->pseudonym) {
-        record.namespace_name = key.first;
-        record.targets = {{*due->pseudonym, due->readings}};
-      }
-      static_cast<void>(audit_->append(std::move(record)).ok());
-    }
-  }
-}
-
-Status IngestPipeline::store_rest(const Incoming& incoming, const std::vector<bool>& is_left_out,
-                                  Outcome& outcome, int round) {
-  const std::vector<wire::Reading>& readings = incoming.readings;
-  std::vector<wire::Reading> rest;
-  std::vector<Author> authors;
-  std::size_t next_author = 0;
-  for (std::size_t i = 0; i < readings.size(); ++i) {
-    for (;
-         next_author < incoming.authors.size() && incoming.authors[next_author].first_reading <= i;
-         ++next_author) {
-      authors.push_back(incoming.authors[next_author]);
-      authors.back().first_reading = rest.size();
-    }
-    if (!is_left_out[i]) rest.push_back(readings[i]);
-  }
-  if (!rest.empty())
-    return store_fitting(
-        {incoming.principal, rest, authors, incoming.records, incoming.pacing, incoming.slices},
-        outcome, round);
-  return incoming.records.empty() ? ok() : write_records(incoming.records);
-}
-
-// What can never be stored costs itself alone, where whoever asks tells of it. Once is enough,
-// unless others take the last room meanwhile.
-Status IngestPipeline::store_fitting(const Incoming& incoming, Outcome& outcome, int round) {
-  Status status = store(incoming, outcome);
-  const bool is_for_good =
-      status.code() == StatusCode::LimitReached || status.code() == StatusCode::InvalidArgument;
-  if (!is_for_good || !outcome.takes_parts || round == kSiftRoundsMax) return status;
-  const std::vector<catalog::Refusal> refused = unfit(incoming.readings);
-  if (refused.empty()) return status;
-  std::vector<bool> is_refused(incoming.readings.size());
-  for (const catalog::Refusal& each : refused) is_refused[each.reading] = true;
-  EC_TRY(store_rest(incoming, is_refused, outcome, round + 1));
-  for (const catalog::Refusal& each : refused) {
-    const wire::Reading& reading = incoming.readings[each.reading];
-    outcome.refuse(reading, each.why);
-    note_refused(reading);
-  }
-  return ok();
-}
-
-// Readings of a stored batch that are not there now: another one replaces them, or their rule keeps
-// nothing that old.
-std::vector<LostReading> IngestPipeline::find_lost(std::span<const wire::Reading> readings,
-                                                   std::span<const catalog::SeriesId> ids,
-                                                   std::span<const std::int64_t> times,
-                                                   ReplacedSearch& search) {
-  std::vector<LostReading> lost;
-  for (const std::uint32_t place : search.find(readings, ids, times))
-    lost.push_back({place, Loss::Replaced});
+void Losses::append_lost(std::span<const wire::Reading> readings,
+                         std::span<const catalog::SeriesId> ids,
+                         std::span<const std::int64_t> times, ReplacedSearch& search,
+                         std::vector<LostReading>& lost) const {
+  const std::span<const std::uint32_t> replaced = search.find(readings, ids, times);
+  for (const std::uint32_t place : replaced) lost.push_back({&readings[place], Loss::Replaced});
   const std::int64_t shortest_ns =
       retention_ == nullptr ? kRetentionForever : retention_->shortest_ns();
-  if (shortest_ns == kRetentionForever) return lost;
+  if (shortest_ns == kRetentionForever) return;
   // INT64_MIN while no time is known, and rules may be as long as time.
   const std::int64_t now_ns = engine_.expiry_now_ns();
   // Nearly all are younger than anything that expires.
@@ -293,20 +188,73 @@ std::vector<LostReading> IngestPipeline::find_lost(std::span<const wire::Reading
     return retention_ns != kRetentionForever &&
            !__builtin_sub_overflow(now_ns, retention_ns, &oldest_ns) && time_ns < oldest_ns;
   };
+  const std::unordered_set<std::uint32_t> counted(replaced.begin(), replaced.end());
   const catalog::SeriesId* last = nullptr;
   std::int64_t retention_ns = 0;
   for (std::size_t i = 0; i < times.size(); ++i) {
     if (!is_past(times[i], shortest_ns)) continue;
+    const wire::Reading& reading = readings[i];
     if (last == nullptr || !(*last == ids[i])) {
       last = &ids[i];
-      const wire::Reading& reading = readings[i];
       retention_ns = retention_->retention_ns({std::string(reading.namespace_name),
                                                std::string(reading.device),
-                                               std::string(reading.sensor), ids[i]});
+                                               std::string(reading.sensor), *last});
     }
-    if (is_past(times[i], retention_ns)) lost.push_back({i, Loss::Expired});
+    if (is_past(times[i], retention_ns) && !counted.contains(static_cast<std::uint32_t>(i)))
+      lost.push_back({&reading, Loss::Expired});
   }
-  return lost;
+}
+
+void Losses::account(const auth::Principal& principal, std::span<const wire::Reading> written,
+                     std::span<const LostReading> lost, Outcome& outcome) {
+  if (lost.empty()) return;
+  for (const LostReading& each : lost) {
+    ++outcome.of(each.loss);
+    ledger_.note(each.loss, *each.reading, clock_.wall_ns(), catalog_.generation());
+  }
+  if (audit_ != nullptr) record(principal, written, lost);
+}
+
+// The audit log tells of devices of which nothing at all was kept. A full queue is counted there.
+void Losses::record(const auth::Principal& principal, std::span<const wire::Reading> written,
+                    std::span<const LostReading> lost) {
+  struct Sums {
+    std::size_t kept = 0;
+    LossLedger::Counts lost{};
+  };
+  const auto key_of = [](const wire::Reading& reading) {
+    return std::pair(std::string_view(reading.namespace_name), std::string_view(reading.device));
+  };
+  std::map<std::pair<std::string_view, std::string_view>, Sums> devices;
+  std::unordered_set<const wire::Reading*> gone;
+  for (const LostReading& each : lost) {
+    ++devices[key_of(*each.reading)].lost[static_cast<std::size_t>(each.loss)];
+    gone.insert(each.reading);
+  }
+  for (const wire::Reading& reading : written) {
+    const auto found = devices.find(key_of(reading));
+    if (found != devices.end() && !gone.contains(&reading)) ++found->second.kept;
+  }
+  for (const auto& [key, sums] : devices) {
+    if (sums.kept > 0) continue;
+    const std::uint64_t pseudonym = audit_->names().of_device(key.first, key.second);
+    for (std::size_t i = 0; i < kLosses; ++i) {
+      if (sums.lost[i] == 0) continue;
+      const auto due =
+          records_.note(pseudonym, static_cast<Loss>(i), sums.lost[i], clock_.boot_ns());
+      if (!due) continue;
+      audit::Record told = audit::record_of(kOperation, principal);
+      told.outcome = audit::Outcome::Failed;
+      told.detail = kLossNames[i];
+      told.count = due->readings;
+      told.reaches_more = !due->pseudonym.has_value();
+      if (due->pseudonym) {
+        told.namespace_name = key.first;
+        told.targets = {{*due->pseudonym, due->readings}};
+      }
+      static_cast<void>(audit_->append(std::move(told)).ok());
+    }
+  }
 }
 
 }  // namespace edgecase::ingest

@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -15,8 +14,13 @@
 #include <utility>
 #include <vector>
 
+#include "audit/audit_log.h"
 #include "catalog/catalog.h"
+#include "edgecase/clock.h"
+#include "edgecase/engine.h"
+#include "edgecase/mutex.h"
 #include "edgecase/status.h"
+#include "retention/retention_service.h"
 #include "wire/reading.h"
 
 namespace edgecase::ingest {
@@ -56,9 +60,9 @@ struct Outcome {
   void refuse(const wire::Reading& reading, const Status& why);
 };
 
-// A reading of a batch that was not kept.
+// A reading that was taken and not kept.
 struct LostReading {
-  std::size_t place = 0;
+  const wire::Reading* reading = nullptr;
   Loss loss = Loss::Expired;
 };
 
@@ -113,14 +117,14 @@ class LossLedger {
   Told tell(std::uint64_t generation);
 
  private:
-  void forget_names(std::uint64_t generation);
-  void join_others(const Device& device);
+  void forget_names(std::uint64_t generation) EC_REQUIRES(mutex_);
+  void join_others(const Device& device) EC_REQUIRES(mutex_);
 
   std::array<std::atomic<std::uint64_t>, kLosses> totals_{};
-  std::mutex mutex_;
-  std::uint64_t generation_ = 0;
-  std::map<std::pair<std::string, std::string>, Device, std::less<>> devices_;
-  Counts others_{};
+  Mutex mutex_;
+  std::uint64_t generation_ EC_GUARDED_BY(mutex_) = 0;
+  std::map<std::pair<std::string, std::string>, Device, std::less<>> devices_ EC_GUARDED_BY(mutex_);
+  Counts others_ EC_GUARDED_BY(mutex_){};
 };
 
 // When the audit log tells that a device sends only what is not kept: a record by device and cause
@@ -146,9 +150,45 @@ class LossRecords {
   };
   using Causes = std::array<Entry, kLosses>;
 
-  std::mutex mutex_;
-  std::map<std::uint64_t, Causes> devices_;
-  Causes others_;
+  Mutex mutex_;
+  std::map<std::uint64_t, Causes> devices_ EC_GUARDED_BY(mutex_);
+  Causes others_ EC_GUARDED_BY(mutex_);
+};
+
+// Counts what was not kept where each is told of it. Thread-safe.
+class Losses {
+ public:
+  // Of the audit log's records.
+  static constexpr std::string_view kOperation = "ingest.lost";
+
+  // `retention` and `audit` may be null. All outlive it.
+  Losses(Engine& engine, Clock& clock, const catalog::Catalog& catalog,
+         retention::RetentionService* retention, audit::AuditLog* audit)
+      : engine_(engine), clock_(clock), catalog_(catalog), retention_(retention), audit_(audit) {}
+
+  // Those of a slice that are in the engine and not there: another one of the slice replaces them,
+  // or their rule keeps nothing that old.
+  void append_lost(std::span<const wire::Reading> readings, std::span<const catalog::SeriesId> ids,
+                   std::span<const std::int64_t> times, ReplacedSearch& search,
+                   std::vector<LostReading>& lost) const;
+
+  // `lost` of what a request brought: those, and the readings that were `written`. Some of these
+  // may be among the lost.
+  void account(const auth::Principal& principal, std::span<const wire::Reading> written,
+               std::span<const LostReading> lost, Outcome& outcome);
+  LossLedger& ledger() { return ledger_; }
+
+ private:
+  void record(const auth::Principal& principal, std::span<const wire::Reading> written,
+              std::span<const LostReading> lost);
+
+  Engine& engine_;
+  Clock& clock_;
+  const catalog::Catalog& catalog_;
+  retention::RetentionService* const retention_;
+  audit::AuditLog* const audit_;
+  LossLedger ledger_;
+  LossRecords records_;
 };
 
 }  // namespace edgecase::ingest

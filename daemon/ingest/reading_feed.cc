@@ -42,7 +42,7 @@ void ReadingFeed::publish(std::span<const wire::Reading> readings,
   std::shared_ptr<Block> block;
   if (kept > 0) block = copy(readings.last(kept), times_ns.last(kept));
 
-  const std::scoped_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   next_.next += readings.size();
   if (!followed) {
     std::int64_t expected = until;
@@ -58,7 +58,7 @@ void ReadingFeed::publish(std::span<const wire::Reading> readings,
 }
 
 void ReadingFeed::clear() {
-  const std::scoped_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   trim(0);
 }
 
@@ -119,7 +119,7 @@ Result<ReadingFeed::Page> ReadingFeed::read(
   std::vector<std::shared_ptr<const Block>> blocks;
   Page page;
   {
-    const std::scoped_lock lock(mutex_);
+    const MutexLock lock(mutex_);
     followed_until_ns_.store(clock_.boot_ns() + kFollowNs, std::memory_order_relaxed);
     page.next = next_;
     if (!position) return page;

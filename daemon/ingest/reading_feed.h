@@ -11,13 +11,13 @@
 #include <deque>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "edgecase/clock.h"
+#include "edgecase/mutex.h"
 #include "edgecase/result.h"
 #include "wire/identity.h"
 #include "wire/reading.h"
@@ -77,19 +77,19 @@ class ReadingFeed {
 
   std::shared_ptr<Block> copy(std::span<const wire::Reading> readings,
                               std::span<const std::int64_t> times_ns) const;
-  // Both under the mutex.
-  void trim(std::size_t bytes_max);
-  std::vector<std::shared_ptr<const Block>> blocks_from(std::uint64_t position) const;
+  void trim(std::size_t bytes_max) EC_REQUIRES(mutex_);
+  std::vector<std::shared_ptr<const Block>> blocks_from(std::uint64_t position) const
+      EC_REQUIRES(mutex_);
 
   Clock& clock_;
   std::atomic<std::int64_t> followed_until_ns_{0};  // by boot_ns()
-  std::mutex mutex_;
-  std::deque<std::shared_ptr<const Block>> blocks_;  // oldest first
-  std::size_t bytes_ = 0;
+  Mutex mutex_;
+  std::deque<std::shared_ptr<const Block>> blocks_ EC_GUARDED_BY(mutex_);  // oldest first
+  std::size_t bytes_ EC_GUARDED_BY(mutex_) = 0;
   // Of these and of what pages keep besides.
   const std::shared_ptr<std::atomic<std::size_t>> alive_bytes_ =
       std::make_shared<std::atomic<std::size_t>>(0);
-  Position next_;  // of the reading that comes next
+  Position next_ EC_GUARDED_BY(mutex_);  // of the reading that comes next
 };
 
 }  // namespace edgecase::ingest

@@ -85,7 +85,7 @@ void Redating::start() {
 
 void Redating::stop() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     stopping_ = true;
     changed_.notify_all();
   }
@@ -93,19 +93,19 @@ void Redating::stop() {
 }
 
 bool Redating::is_stopping() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return stopping_;
 }
 
 void Redating::run() {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   while (!stopping_) {
     lock.unlock();
     const Status status = look();
     if (!status.ok() && !is_stopping() && parts_.events.failed) parts_.events.failed(status);
     lock.lock();
-    const std::int64_t pause_ns = status.ok() ? kRedateLookNs : kRedateRetryNs;
-    changed_.wait_for(lock, std::chrono::nanoseconds(pause_ns), [this] { return stopping_; });
+    const auto until = CondVar::deadline_in(status.ok() ? kRedateLookNs : kRedateRetryNs);
+    while (!stopping_ && changed_.wait_until(mutex_, until)) continue;
   }
 }
 
@@ -313,7 +313,7 @@ Status Redating::write(const catalog::SeriesEntry& entry, const Slice& slice,
   const Periods& dated = slice.dated;
   copies_.append(id, times_of(id, dated.front().first_ns(), dated.back().end_ns()), batch);
   EC_TRY(parts_.engine.write(batch, Durability::Async));
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (std::size_t i = 0; i < moved.size(); ++i) {
     moved[i].readings += stored[i];
     moved[i].refused += refused[i];
@@ -330,7 +330,7 @@ RedatingStatus Redating::status() const {
     if (period.state != State::Waits && period.is_estimate)
       status.estimates.push_back(std::move(period));
   }
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   status.redated_readings = redated_;
   status.refused_readings = refused_;
   return status;

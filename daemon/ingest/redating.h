@@ -14,16 +14,15 @@
 // bounded by kMoveReadingsMax readings, or one value.
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <thread>
 #include <vector>
 
 #include "catalog/catalog.h"
+#include "edgecase/mutex.h"
 #include "erase/fences.h"
 #include "ingest/left_copies.h"
 #include "ingest/undated_periods.h"
@@ -104,11 +103,11 @@ class Redating {
   const RedatingParts parts_;
   LeftCopies copies_;  // of who looks
 
-  mutable std::mutex mutex_;
-  std::condition_variable changed_;
-  bool stopping_ = false;
-  std::uint64_t redated_ = 0;
-  std::uint64_t refused_ = 0;
+  mutable Mutex mutex_;
+  CondVar changed_;
+  bool stopping_ EC_GUARDED_BY(mutex_) = false;
+  std::uint64_t redated_ EC_GUARDED_BY(mutex_) = 0;
+  std::uint64_t refused_ EC_GUARDED_BY(mutex_) = 0;
   std::thread thread_;
 };
 

@@ -97,6 +97,7 @@ Result<std::unique_ptr<UndatedPeriods>> UndatedPeriods::open(Engine& engine, Clo
 }
 
 Status UndatedPeriods::load() {
+  const MutexLock lock(mutex_);  // nobody else has it yet
   const auto found = engine_.find_namespace(wire::kUndatedNamespace);
   if (found.status().code() == StatusCode::NotFound) return ok();
   if (!found.ok()) return found.status();
@@ -162,7 +163,7 @@ Status UndatedPeriods::date_this_boot(erase::Fences& fences) {
 
 std::optional<std::int64_t> UndatedPeriods::arrival_ns() {
   if (clock_.trust() == ClockTrust::Trusted) return std::nullopt;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const std::int64_t boot_ns = clock_.boot_ns();
   Entry* current = entries_.empty() ? nullptr : &entries_.rbegin()->second;
   const auto holds = [this, boot_ns](const UndatedPeriod& period) {
@@ -200,7 +201,7 @@ UndatedPeriods::Entry* UndatedPeriods::begin_period(std::int64_t boot_ns) {
 
 std::int64_t UndatedPeriods::dated_ns(std::int64_t time_ns) const {
   if (!wire::is_undated_time(time_ns)) return time_ns;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = entries_.find(wire::undated_slot_of(time_ns));
   if (found == entries_.end() || found->second.period.state == State::Waits) return time_ns;
   return found->second.period.dated_ns(time_ns);
@@ -218,7 +219,7 @@ std::vector<std::uint32_t> UndatedPeriods::append_records(std::span<const std::i
     if (!wire::is_undated_time(time_ns)) continue;
     const std::uint32_t slot = wire::undated_slot_of(time_ns);
     if (std::find(slots.begin(), slots.end(), slot) != slots.end()) continue;
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto found = entries_.find(slot);
     if (found == entries_.end() || found->second.is_durable) continue;
     slots.push_back(slot);
@@ -228,7 +229,7 @@ std::vector<std::uint32_t> UndatedPeriods::append_records(std::span<const std::i
 }
 
 void UndatedPeriods::confirm(std::span<const std::uint32_t> slots) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (const std::uint32_t slot : slots) {
     if (const auto found = entries_.find(slot); found != entries_.end())
       found->second.is_durable = true;
@@ -236,7 +237,7 @@ void UndatedPeriods::confirm(std::span<const std::uint32_t> slots) {
 }
 
 std::vector<UndatedPeriod> UndatedPeriods::periods() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   std::vector<UndatedPeriod> all;
   all.reserve(entries_.size());
   for (const auto& [slot, entry] : entries_) all.push_back(entry.period);
@@ -276,10 +277,10 @@ void UndatedPeriods::begin_anew() {
 }
 
 Status UndatedPeriods::change(std::span<const UndatedPeriod> changed) {
-  const std::lock_guard one_at_a_time(change_mutex_);
+  const MutexLock one_at_a_time(change_mutex_);
   Entries next;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     next = entries_;
   }
   WriteBatch batch;
@@ -291,7 +292,7 @@ Status UndatedPeriods::change(std::span<const UndatedPeriod> changed) {
   forget_done(next, forgotten);
   for (const std::uint32_t slot : forgotten) batch.remove(*records_, key_of(slot));
   EC_TRY(engine_.write(batch, Durability::Sync));
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (const UndatedPeriod& period : changed) entries_[period.slot] = {period, true};
   for (const std::uint32_t slot : forgotten) entries_.erase(slot);
   changes_.fetch_add(1);

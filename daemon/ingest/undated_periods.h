@@ -26,6 +26,7 @@
 
 #include "edgecase/clock.h"
 #include "edgecase/engine.h"
+#include "edgecase/mutex.h"
 #include "edgecase/random.h"
 #include "erase/fences.h"
 #include "wire/reading.h"
@@ -103,9 +104,9 @@ class UndatedPeriods {
   UndatedPeriods(Engine& engine, Clock& clock, Random& random, std::string boot_id);
   Status load();
   bool needs_moment(const UndatedPeriod& period) const;
-  void begin_anew();
+  void begin_anew() EC_REQUIRES(mutex_);
   bool make_namespace();
-  Entry* begin_period(std::int64_t boot_ns);
+  Entry* begin_period(std::int64_t boot_ns) EC_REQUIRES(mutex_);
   static void forget_done(Entries& entries, std::vector<std::uint32_t>& forgotten);
 
   Engine& engine_;
@@ -114,13 +115,13 @@ class UndatedPeriods {
   const std::string boot_id_;
   std::optional<NamespaceId> records_;   // none before the first period
   std::atomic<bool> waits_here_{false};  // whether date_this_boot() may have something to do
-  std::mutex change_mutex_;              // one change() at a time, its write included
+  Mutex change_mutex_;                   // one change() at a time, its write included
   std::mutex moves_mutex_;               // behind the gate of the fences
 
   std::atomic<std::uint64_t> changes_{0};
 
-  mutable std::mutex mutex_;
-  Entries entries_;
+  mutable Mutex mutex_;
+  Entries entries_ EC_GUARDED_BY(mutex_);
 };
 
 }  // namespace edgecase::ingest

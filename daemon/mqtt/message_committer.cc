@@ -122,7 +122,7 @@ void MessageCommitter::run() {
 // False: the drive refused until the end, and nothing of it may be acknowledged.
 bool MessageCommitter::commit(MessageGroup& group) {
   // Once, however often the drive refuses: what was decided stays.
-  const ingest::DeviceTimes::Replaced replaced = parts_.pipeline.settle_times(group.unsettled());
+  const ingest::DeviceTimes::Replaced replaced = parts_.pipeline.times().settle(group.unsettled());
   group.note_replaced(replaced);
   if (!store(group)) return false;
   std::uint64_t readings = 0;

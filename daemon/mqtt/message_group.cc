@@ -119,12 +119,13 @@ DecodeResult MessageGroup::add(const IncomingPublish& message, const std::vector
 }
 
 void MessageGroup::date(GroupMessage& added, bool is_unreadable, ingest::IngestPipeline& pipeline) {
-  added.arrival_ns = pipeline.take_arrival_times(std::max<std::uint32_t>(added.readings, 1));
+  added.arrival_ns =
+      pipeline.times().take_arrival_times(std::max<std::uint32_t>(added.readings, 1));
   bool is_unbelievable = is_unreadable;
   SeriesSeen seen;
   for (std::size_t i = added.first_reading; i < batch_.readings.size(); ++i) {
     wire::Reading& reading = batch_.readings[i];
-    if (reading.time_ns && pipeline.is_believable(*reading.time_ns)) {
+    if (reading.time_ns && pipeline.times().is_believable(*reading.time_ns)) {
       has_unsettled_ = true;
       continue;
     }

@@ -24,7 +24,7 @@ std::vector<std::string> judge_times(const DecodeResult& result, const std::stri
       continue;
     }
     if (pipeline == nullptr) continue;
-    if (pipeline->is_believable(*reading.time_ns)) {
+    if (pipeline->times().is_believable(*reading.time_ns)) {
       if (reading.time_source == wire::TimeSource::LastHeard) {
         reason = "the device was last heard then, and its series has nothing newer";
       }
@@ -42,7 +42,7 @@ std::vector<std::string> judge_times(const DecodeResult& result, const std::stri
     reading.time_ns.reset();
   }
   if (pipeline == nullptr) return reasons;
-  const auto verdicts = pipeline->preview_times(asked);
+  const auto verdicts = pipeline->times().preview(asked);
   for (std::size_t i = 0; i < verdicts.size(); ++i) {
     if (verdicts[i] == ingest::DeviceTimes::Verdict::Own) continue;
     asked[i].reading->time_ns.reset();

@@ -88,8 +88,9 @@ Status RejectedMessages::keep(std::span<const RejectedMessage> messages,
   if (messages.empty() && records.empty()) return ok();
   const MutexLock lock(mutex_);
   wire::ReadingBatch batch;
-  const std::int64_t now_ns = pipeline_.arrival_clock_ns();
-  std::int64_t last_ns = times_ns_.empty() ? now_ns - 1 : pipeline_.dated_ns(times_ns_.back());
+  const std::int64_t now_ns = pipeline_.times().arrival_clock_ns();
+  std::int64_t last_ns =
+      times_ns_.empty() ? now_ns - 1 : pipeline_.times().dated_ns(times_ns_.back());
   // The clock has just become right, and the last one is not dated yet.
   if (wire::is_undated_time(last_ns) && !wire::is_undated_time(now_ns)) last_ns = now_ns - 1;
   for (const RejectedMessage& message : messages) {
@@ -121,7 +122,7 @@ Status RejectedMessages::make_room(std::size_t count) {
         times_ns_.size() + count - static_cast<std::size_t>(limit_), kForgetAtOnceMax);
     const std::vector<std::int64_t> oldest(
         times_ns_.begin(), times_ns_.begin() + static_cast<std::ptrdiff_t>(surplus));
-    EC_TRY(pipeline_.forget(series->id, oldest));
+    EC_TRY(pipeline_.times().forget(series->id, oldest));
     times_ns_.erase(times_ns_.begin(), times_ns_.begin() + static_cast<std::ptrdiff_t>(surplus));
   }
   return ok();

@@ -264,7 +264,7 @@ Status CrashStore::forget(std::size_t place, std::size_t key) {
   EC_ASSIGN_OR_RETURN(const catalog::SeriesEntry series,
                       catalog_->find(place_name(place), site_device(key), site_sensor(key)));
   const std::int64_t time_ns = site_time_ns(key);
-  return pipeline_->forget(series.id, std::span(&time_ns, 1));
+  return pipeline_->times().forget(series.id, std::span(&time_ns, 1));
 }
 
 Status CrashStore::add_entry(std::size_t place, std::size_t key, ByteView value, State& state) {

@@ -101,7 +101,7 @@ TEST_CASE("line spares: many at once are served, a few are kept, and large ones 
     LineSpares::Loan loan = spares.take("a");
     CHECK(loan.operator->() == first);
     CHECK(loan->batch.text_id() == text_id);
-    loan->slices.gathered.batch.reserve(0, LineSpares::kSpareMaxBytes);
+    loan->buffers.gathered.batch.reserve(0, LineSpares::kSpareMaxBytes);
   }
   {
     LineSpares::Loan loan = spares.take("a");

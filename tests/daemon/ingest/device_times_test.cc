@@ -48,9 +48,9 @@ struct ClockRoom {
     }
     for (std::size_t i = 0; i < all.size(); ++i) {
       if (all[i].source == TimeSource::Given) continue;
-      asked.push_back({&batch.readings[i], pipeline->take_arrival_time()});
+      asked.push_back({&batch.readings[i], pipeline->times().take_arrival_time()});
     }
-    const auto replaced = pipeline->settle_times(asked);
+    const auto replaced = pipeline->times().settle(asked);
     if (!fail.ok()) {
       engine.fail_next_write(fail);
       CHECK(!ingest(batch).ok());
@@ -212,7 +212,7 @@ TEST_CASE("device times: a clock stands also where what it dated is gone") {
   room.bring({{1, -5}});
   const auto id = room.catalog->find("default", "d", "t")->id;
   const std::vector<std::int64_t> times{kClockStartNs - 5 * kOneSecondNs};
-  REQUIRE(room.pipeline->forget(id, times).ok());
+  REQUIRE(room.pipeline->times().forget(id, times).ok());
   CHECK(room.bring({{2, -5}}) == "1 repeated 0 stale");
   CHECK(room.bring({{1, -5}}) == "1 repeated 0 stale");
   CHECK(room.stored() == "2@0+ 1@0+");
@@ -227,9 +227,9 @@ TEST_CASE("device times: records of one message that arrived at once share no in
         {"default", "d", "t", kClockStartNs - kOneSecondNs, wire::Value::of_float64(value)});
     batch.readings.back().time_source = TimeSource::Measured;
   }
-  const std::int64_t arrival_ns = room.pipeline->take_arrival_times(3);
+  const std::int64_t arrival_ns = room.pipeline->times().take_arrival_times(3);
   for (wire::Reading& reading : batch.readings) asked.push_back({&reading, arrival_ns});
-  CHECK(room.pipeline->settle_times(asked).repeated == 2);
+  CHECK(room.pipeline->times().settle(asked).repeated == 2);
   CHECK(batch.readings[0].time_ns == kClockStartNs - kOneSecondNs);
   CHECK(batch.readings[1].time_ns == arrival_ns);
   CHECK(batch.readings[2].time_ns == arrival_ns + 1);

@@ -161,7 +161,7 @@ TEST_CASE("outcome: a device that sends only what is not kept has one audit reco
   std::size_t records = 0;
   const auto cursor = audit::RecordCursor::open(*log, {}).value();
   for (audit::Record record; cursor->next(record).value();) {
-    if (record.operation != ingest::kLossOperation) continue;
+    if (record.operation != ingest::Losses::kOperation) continue;
     ++records;
     CHECK(record.detail == "erased");
     CHECK(record.actor == "test");

@@ -247,7 +247,7 @@ TEST_CASE("redating: a drive that refuses delays it, and nothing is there twice"
 
 TEST_CASE("redating: what has been taken for an undated time before goes to the real one, too") {
   EarlyRoom room;
-  const std::int64_t taken = room.pipeline->take_arrival_time();  // waits in a group
+  const std::int64_t taken = room.pipeline->times().take_arrival_time();  // waits in a group
   REQUIRE(room.send("d", {1}, taken).ok());
   room.clock.advance(kSecond);
   room.set_right();
@@ -264,7 +264,7 @@ TEST_CASE("redating: a device over its rate is refused, also with times that are
   ingest::IngestPipeline pipeline(room.engine, *room.catalog, room.clock, nullptr, nullptr, nullptr,
                                   &room.service->fences(), {1, 1, 10});
   pipeline.date_later(room.periods.get());
-  const std::int64_t taken = pipeline.take_arrival_time();
+  const std::int64_t taken = pipeline.times().take_arrival_time();
   room.clock.advance(kSecond);
   room.set_right();
   const auth::Principal principal{auth::PrincipalKind::Internal, "test"};
