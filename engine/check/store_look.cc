@@ -154,10 +154,10 @@ class Looker {
                                  check, look_.files.keys());
     EC_TRY(stopped);
     look_.wal_is_whole = findings_.accept(read);
+    if (read.ok()) note_known(directory(), state().flushed_sequence, state().erasures, contents);
     // A start steps over these, and keeps whole batches on both sides.
     for (const WalDamage& damage : contents.damage)
-      findings_.problem(damage.path + " at byte " + std::to_string(damage.offset) + ": " +
-                        damage.problem);
+      findings_.problem(damage.path + " " + damage.words());
     look_.wal_is_whole = look_.wal_is_whole && contents.damage.empty();
     findings_.report().wal_segments = contents.chain.size();
     findings_.report().wal_records = contents.records;

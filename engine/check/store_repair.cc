@@ -20,6 +20,7 @@
 #include "check/wal_salvage.h"
 #include "core/identity.h"
 #include "core/live_cursor.h"
+#include "core/wal_recovery.h"
 #include "edgecase/store_check.h"
 #include "file/file_names.h"
 #include "file/whole_file.h"
@@ -310,15 +311,18 @@ class StoreRepair {
     memtable_ = std::make_shared<Memtable>(kMemtableBytes);
     const SequenceNumber in_tables = *next_.flushed_sequence;
     SequenceNumber from = in_tables;
+    const auto oldest = look_.manifest_is_whole ? look_.manifest.state.oldest_wal_segment : 0;
     if (!look_.manifest_is_whole) {
       // What is in tables already is written once more.
       EC_ASSIGN_OR_RETURN(from, find_wal_begin(file_system_, look_.files, in_tables));
       from = std::max(from, salvage_.flushed_sequence);
     }
-    EC_ASSIGN_OR_RETURN(const SequenceNumber last,
-                        salvage_wal(file_system_, look_.files, from, findings_,
-                                    [this](const LogRecord& record) { return apply(record); }));
-    next_.flushed_sequence = std::max(in_tables, last);
+    EC_ASSIGN_OR_RETURN(
+        const SequenceNumber last,
+        salvage_wal(file_system_, look_.files, oldest, from, findings_,
+                    [this](SequenceNumber first, ByteView batch) { return apply(first, batch); }));
+    next_.flushed_sequence = std::max({in_tables, last, newest_of(next_.erasures)});
+    for (const RangeDelete& each : next_.erasures) next_.range_deletes.push_back(each);
     return flush_memtable();
   }
 
@@ -330,11 +334,9 @@ class StoreRepair {
     return {Placement::Values, GroupCodec::Series, 4};
   }
 
-  Result<SequenceNumber> apply(const LogRecord& record) {
-    EC_TRY(findings_.read_bytes(record.payload.size()));
-    EC_TRY(check_batch(record.payload));
-    WriteBatchReader batch(record.payload);
-    SequenceNumber sequence = record.sequence;
+  Status apply(SequenceNumber sequence, ByteView payload) {
+    EC_TRY(findings_.read_bytes(payload.size()));
+    WriteBatchReader batch(payload);
     while (const auto entry = batch.next()) {
       // A namespace that was dropped before it was lost is no loss.
       if (namespaces_.is_dropped(entry->namespace_id)) {
@@ -352,8 +354,7 @@ class StoreRepair {
       memtable_->add(entry->namespace_id, entry->key, sequence++, entry->kind, entry->value,
                      namespaces_.options_of(entry->namespace_id).codec);
     }
-    if (memtable_->memory_bytes() >= kMemtableBytes) EC_TRY(flush_memtable());
-    return sequence - 1;
+    return memtable_->memory_bytes() >= kMemtableBytes ? flush_memtable() : ok();
   }
 
   Status flush_memtable() {

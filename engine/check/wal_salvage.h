@@ -1,23 +1,23 @@
-// Reads of a damaged log what can be read. Used by one thread.
+// Reads of a damaged log what a start would read of it, for a repair. Used by one thread.
 #pragma once
 
 #include <functional>
 
 #include "check/findings.h"
 #include "check/store_files.h"
-#include "log/log_reader.h"
+#include "edgecase/bytes.h"
 
 namespace edgecase::engine {
 
-// Ok, or Corruption: an entry of it is none, or of a namespace that cannot be.
-Status check_batch(ByteView batch);
+// The sequence of a batch's first entry, and its bytes, which are a batch.
+using SalvagedBatch = std::function<Status(SequenceNumber first, ByteView batch)>;
 
-// Calls `apply` with every batch newer than `flushed`, in order; it answers the sequence of its
-// last entry, or Corruption for bytes that are no batch. Gaps and damage are losses. Answers the
-// last sequence that was read.
-Result<SequenceNumber> salvage_wal(
-    FileSystem& file_system, const StoreFiles& files, SequenceNumber flushed, Findings& findings,
-    const std::function<Result<SequenceNumber>(const LogRecord& record)>& apply);
+// Calls `apply` with every batch newer than `flushed`, in order, as a start would. Gaps, damage and
+// segments that are missing from `oldest_needed` on (0: not known) are losses. Answers the last
+// sequence that was read.
+Result<SequenceNumber> salvage_wal(FileSystem& file_system, const StoreFiles& files,
+                                   std::uint64_t oldest_needed, SequenceNumber flushed,
+                                   Findings& findings, const SalvagedBatch& apply);
 
 // The sequence before the log's last records without a gap, for a store of which nobody knows what
 // is in tables. Tables that hold something of a sequence need not hold all before it: a flush that

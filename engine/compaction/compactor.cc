@@ -239,6 +239,7 @@ Status Compactor::start(MergePlan plan, WorkSource& source) {
     plan.rule_epoch = expiry.epoch();
   }
   job_version_ = context_.versions.current();
+  lost_at_start_ = context_.host.lost_files();
   worker_ = &source;
   job_ = std::make_unique<MergeJob>(context_.tables, std::move(writer), std::move(plan),
                                     context_.rule);
@@ -314,7 +315,10 @@ bool Compactor::sets_apart(const Status& failure) {
   const MergePlan& plan = job_->plan();
   for (const auto* inputs : {&plan.groups, &plan.singles, &plan.newer_groups})
     for (const MergeInput& input : *inputs) tables.insert(tables.end(), input.begin(), input.end());
-  return mergeable_.sets_apart(failure, tables);
+  if (mergeable_.sets_apart(failure, tables)) return true;
+  // Somebody else may have come to it while the merge ran.
+  const std::set<FileNumber> now = context_.host.lost_files();
+  return !std::includes(lost_at_start_.begin(), lost_at_start_.end(), now.begin(), now.end());
 }
 
 void Compactor::note_success() {

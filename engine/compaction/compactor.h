@@ -45,6 +45,7 @@
 
 #include <array>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -140,6 +141,7 @@ class Compactor {
   // The merge that runs; null: none. What it reads is not overwritten before it is done.
   std::unique_ptr<MergeJob> job_;
   std::shared_ptr<const Version> job_version_;
+  std::set<FileNumber> lost_at_start_;    // damaged files that were known when job_ began
   WorkSource* worker_ = nullptr;          // whose merge it is
   WorkSource* busy_ = nullptr;            // it holds files, and goes on before others are asked
   const WorkSource* last_due_ = nullptr;  // had the last turn

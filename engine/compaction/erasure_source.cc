@@ -63,10 +63,14 @@ std::optional<std::int64_t> ErasureSource::look_again_in_ns() {
 
 // A flush may make a range pending at any time: the ranges and the version are of one moment, or
 // the round would look for them in tables that know nothing of them, and find nothing.
-void ErasureSource::begin_round() {
+bool ErasureSource::begin_round() {
   const VersionState state = context_.versions.state();
   Round fresh;
-  fresh.targets.ranges = state.erasures;
+  // What is newer is in the log: tables that a flush makes of what is older are to come.
+  std::copy_if(state.erasures.begin(), state.erasures.end(),
+               std::back_inserter(fresh.targets.ranges),
+               [&](const RangeDelete& each) { return each.sequence <= state.flushed_sequence; });
+  if (fresh.targets.ranges.empty() && !state.erasures.empty()) return false;
   std::set<NamespaceId> namespaces;
   for (const RangeDelete& each : fresh.targets.ranges) {
     fresh.through = std::max(fresh.through, each.sequence);
@@ -78,12 +82,13 @@ void ErasureSource::begin_round() {
     if (namespaces.contains(file.namespace_id)) fresh.to_look_at.insert(number);
   damage_.begin_round();
   round_ = std::move(fresh);
+  return true;
 }
 
 // An erasure is of all there is, damaged or not.
 Result<Offer> ErasureSource::next(const LaneView& view) {
   const bool begins = !round_;
-  if (begins) begin_round();
+  if (begins && !begin_round()) return Offer::none();
   const std::shared_ptr<const Version> version = begins ? context_.versions.current() : view.all;
   if (round_->purged.lock() != version) {
     EC_ASSIGN_OR_RETURN(Offer mends, damage_.next(*version, round_->targets));

@@ -73,7 +73,7 @@ class ErasureSource final : public WorkSource {
   };
 
   std::int64_t wait_left_ns() const;
-  void begin_round();
+  bool begin_round();  // False: nothing that is pending is in tables yet.
   Result<bool> look_at_values(const Version& version);
   Status look_at(const Version& version, FileNumber number);
   Result<ErasedItems> find_erased(const Version& version, FileNumber number);

@@ -80,7 +80,23 @@ Status CommitLeader::write(const WriteBatch& batch, Durability durability) {
     commits_.finish(synced_ns_);
   }
   pacer_.keep(writer.answer_not_before_ns);
+  // Where the log is durable up to there: a batch that a power cut may take is taken whole.
+  const bool is_durable = writer.status.ok() && writer.durability == Durability::Sync;
+  if (batch.range_deletes() > 0 && is_durable) name_erasures(writer.last);
   return std::move(writer.status);
+}
+
+// The manifest knows of an erasure before whoever asked for it is answered, and hides its range
+// from then on: a part of the log that is lost afterwards takes no erasure along. Where the drive
+// refuses the log alone knows, until a flush.
+void CommitLeader::name_erasures(SequenceNumber through) {
+  const SequenceNumber named = named_erasures_.load();
+  VersionEdit edit;
+  for (const RangeDelete& each : store_.views.erased_ranges())
+    if (each.sequence > named && each.sequence <= through) edit.erasures.push_back(each);
+  if (edit.erasures.empty()) return;
+  edit.range_deletes = edit.erasures;
+  if (store_.versions.apply(edit).ok()) named_erasures_ = std::max(named, through);
 }
 
 void CommitLeader::set_companion(CommitCompanion* companion) {
@@ -108,8 +124,9 @@ Result<std::uint64_t> CommitLeader::replay(SequenceNumber first, ByteView payloa
   return memtable_.last_sequence() - first + 1;
 }
 
-void CommitLeader::end_replay() {
+void CommitLeader::end_replay(std::span<const RangeDelete> erasures, bool log_is_whole) {
   const RoleScope leads(leading);
+  for (const RangeDelete& each : erasures) memtable_.replay_erasure(each, log_is_whole);
   store_.views.show(memtable_.last_sequence());
   is_replayed_ = true;
 }
@@ -208,6 +225,7 @@ std::size_t CommitLeader::commit_part(Part rest) {
       WriteBatchReader entries(*writer->batch);
       memtable_.apply(memtable_.last_sequence() + 1, entries);
     }
+    writer->last = memtable_.last_sequence();
     add_alone(batches_, 1);
     add_alone(entries_, writer->batch->count());
   }

@@ -48,8 +48,9 @@ class CommitLeader {
   // A batch that the log had when the store was opened, before anybody writes. Answers how many
   // entries it has. It waits for flushes of large ones if it may.
   Result<std::uint64_t> replay(SequenceNumber first, ByteView payload, bool may_wait);
-  // After the last one: all of it is visible.
-  void end_replay();
+  // After the last one: all of it is visible. The manifest knows these erasures; where the log is
+  // not whole it may have lost some.
+  void end_replay(std::span<const RangeDelete> erasures, bool log_is_whole);
   // Until then the log is read: nobody turns or overwrites it.
   bool is_replayed() const { return is_replayed_.load(); }
   // Has a slot of the log made ready.
@@ -88,6 +89,7 @@ class CommitLeader {
   Status append_part(Part part, bool wants_sync) EC_REQUIRES(leading);
   Status log_part(Part part, bool wants_sync) EC_REQUIRES(leading);
   std::uint64_t log_bytes_of(const WriteBatch& batch) const;
+  void name_erasures(SequenceNumber through);
 
   const Store store_;
   DriveRoom& room_;
@@ -99,6 +101,7 @@ class CommitLeader {
   LogRoom log_;
 
   std::atomic<bool> is_replayed_{false};
+  std::atomic<SequenceNumber> named_erasures_{0};     // up to it the manifest knows of them
   std::atomic<CommitCompanion*> companion_{nullptr};  // changed by who leads
   WriteBatch companion_batch_ EC_GUARDED_BY(leading);
   CommitQueue::Writer companion_writer_ EC_GUARDED_BY(leading);

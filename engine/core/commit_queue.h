@@ -37,6 +37,7 @@ class CommitQueue {
     const WriteBatch* batch = nullptr;
     Durability durability = Durability::Async;
     Status status;
+    std::uint64_t last = 0;                 // sequence of its entries
     std::int64_t answer_not_before_ns = 0;  // boot time; 0: at once
 
    private:

@@ -82,7 +82,7 @@ EngineImpl::EngineImpl(const Options& options, const Environment& environment, S
       leader_(store_, room_, compactor_, pacer_, flushes_, views_.now().view->active),
       retention_(store_, flushes_, leader_, compactor_, store_.versions.state().held_ns),
       erasure_(store_, room_, compactor_, flushes_, leader_),
-      reads_(store_, compactor_) {
+      reads_(store_, compactor_, scrubber_) {
   if (options_.encryption) static_cast<void>(lock_in_memory(&options_, sizeof options_));
   if (store_.keys == nullptr) return;
   sealer_.emplace(*store_.keys);

@@ -56,9 +56,9 @@ DamagedFile told(const Environment& environment, const WalDamage& damage) {
   DamagedFile found;
   found.path = damage.path;
   found.layer = FileLayer::Log;
-  found.problem = "at byte " + std::to_string(damage.offset) + ": " + damage.problem;
+  found.problem = damage.words();
   found.found_ns = environment.clock.wall_ns();
-  found.lost_entries = 1;
+  found.lost_entries = damage.last > damage.first ? damage.last - damage.first + 1 : 1;
   environment.listener.on_corruption(
       corruption(found.path + " " + found.problem + "; batches that were acknowledged are lost"));
   return found;
@@ -102,6 +102,7 @@ Status recover_log(const Store& store, const StoreParts& parts, CommitLeader& le
   };
   EC_TRY(read(
       [&](SequenceNumber, ByteView payload) { return check_entries(store.versions, payload); }));
+  note_known(directory, state.flushed_sequence, state.erasures, contents);
   event.wal_segments = contents.chain.size();
   event.wal_bytes = contents.bytes;
   event.torn_tail = contents.torn_tail;
@@ -116,7 +117,7 @@ Status recover_log(const Store& store, const StoreParts& parts, CommitLeader& le
     ++event.wal_records;
     return leader.replay(first, payload, has_values);
   }));
-  leader.end_replay();
+  leader.end_replay(state.erasures, contents.damage.empty());
   for (const WalDamage& each : contents.damage) damage.push_back(told(store.environment, each));
   return ok();
 }

@@ -69,7 +69,9 @@ void MemtableWriter::apply(SequenceNumber first, WriteBatchReader& entries) {
     }
     add_drafts();
     if (entry->is_range()) {
-      apply_range(*entry, sequence++);
+      RangeDelete made = make_range_delete(known, entry->key, entry->value, sequence++);
+      made.erases = entry->kind == EntryKind::EraseRange;
+      apply_range(std::move(made));
       continue;
     }
     if (!expiry.empty() && codec == GroupCodec::Series)
@@ -83,14 +85,12 @@ void MemtableWriter::apply(SequenceNumber first, WriteBatchReader& entries) {
   last_sequence_ = sequence - 1;
 }
 
-void MemtableWriter::apply_range(const BatchEntry& entry, SequenceNumber sequence) {
-  RangeDelete made = make_range_delete(entry.namespace_id, entry.key, entry.value, sequence);
-  made.erases = entry.kind == EntryKind::EraseRange;
+void MemtableWriter::apply_range(RangeDelete made) {
   if (made.erases) {
     store_.views.hide_for_good(made);
     if (store_.keys != nullptr) store_.keys->retire(made.lower, made.upper, made.sequence);
     // Ranges of readings name nobody; others count as all of their namespace.
-    const NamespaceId id = entry.namespace_id;
+    const NamespaceId id = namespace_of(made.lower);
     if (codec_of(id) == GroupCodec::Series) {
       store_.revocations.note_erased(made.lower, made.upper);
     } else {
@@ -98,6 +98,12 @@ void MemtableWriter::apply_range(const BatchEntry& entry, SequenceNumber sequenc
     }
   }
   active_->add_range_delete(std::move(made));
+}
+
+void MemtableWriter::replay_erasure(const RangeDelete& erased, bool log_has_it) {
+  if (erased.sequence <= store_.versions.flushed_sequence()) return;
+  if (!log_has_it) apply_range(erased);
+  last_sequence_ = std::max(last_sequence_, erased.sequence);
 }
 
 // An id is never used for another namespace.

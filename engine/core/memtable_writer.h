@@ -42,6 +42,10 @@ class MemtableWriter {
   // some.
   void apply(SequenceNumber first, WriteBatchReader& entries) EC_REQUIRES(leading);
 
+  // An erasure that the manifest tells of, which the log has too, or has lost. No sequence is given
+  // out twice.
+  void replay_erasure(const RangeDelete& erased, bool log_has_it) EC_REQUIRES(leading);
+
   // Another memtable takes the place of one that is full. Errors: as rotate().
   Status make_room() EC_REQUIRES(leading);
   // The active memtable, if anything is in it, waits to be written out. Errors: Busy when that
@@ -65,7 +69,7 @@ class MemtableWriter {
     std::uint64_t floor = 0;  // ordinals below it have expired
   };
 
-  void apply_range(const BatchEntry& entry, SequenceNumber sequence) EC_REQUIRES(leading);
+  void apply_range(RangeDelete made) EC_REQUIRES(leading);
   GroupCodec codec_of(NamespaceId id) EC_REQUIRES(leading);
   const ExpiryView& log_expiry() EC_REQUIRES(leading);
   std::int64_t log_expiry_of(NamespaceId id, ByteView key) EC_REQUIRES(leading);

@@ -107,7 +107,10 @@ Status ReadPath::explain(Status failure) const {
                     .as(StatusCode::Corruption)
                     .with_context("", ", but the manifest names it");
   }
-  if (failure.code() == StatusCode::Corruption) store_.environment.listener.on_corruption(failure);
+  if (failure.code() == StatusCode::Corruption) {
+    store_.environment.listener.on_corruption(failure);
+    scrubber_.doubt(failure.file());
+  }
   return failure;
 }
 

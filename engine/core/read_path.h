@@ -12,13 +12,15 @@
 #include "core/snapshot_generations.h"
 #include "core/store.h"
 #include "edgecase/engine.h"
+#include "scrub/scrubber.h"
 
 namespace edgecase::engine {
 
 class ReadPath {
  public:
-  // Both outlive it.
-  ReadPath(const Store& store, Compactor& compactor) : store_(store), compactor_(compactor) {}
+  // All outlive it.
+  ReadPath(const Store& store, Compactor& compactor, Scrubber& scrubber)
+      : store_(store), compactor_(compactor), scrubber_(scrubber) {}
 
   // As those of Engine.
   Result<Bytes> get(NamespaceId namespace_id, ByteView key, const ReadOptions& options);
@@ -47,6 +49,7 @@ class ReadPath {
 
   const Store store_;
   Compactor& compactor_;
+  Scrubber& scrubber_;  // is told of damage
   SnapshotGenerations generations_;
   std::atomic<std::uint64_t> gets_{0};
   HitCounters hits_;

@@ -20,6 +20,7 @@ struct FoundLog {
 };
 
 constexpr std::uint64_t kNoLimit = std::numeric_limits<std::uint64_t>::max();
+constexpr int kHeadReads = 3;
 
 Result<std::unique_ptr<LogReader>> open_slot(FileSystem& file_system,
                                              const std::string& metadata_directory,
@@ -37,6 +38,17 @@ bool is_replaced(const std::map<std::uint64_t, FoundLog>& logs, std::uint64_t nu
   });
 }
 
+// The segment before one that is missing: the one that names it, else the newest there is.
+std::uint64_t number_before(const std::map<std::uint64_t, FoundLog>& logs, std::uint64_t missing) {
+  std::uint64_t newest = 0;
+  for (const auto& [number, log] : logs) {
+    if (number >= missing) break;
+    newest = number;
+    if (log.successor == missing) return number;
+  }
+  return newest;
+}
+
 // Replays segments one after another and keeps count.
 class Replay {
  public:
@@ -51,9 +63,11 @@ class Replay {
 
   Status run() {
     std::vector<WalSegment>& chain = contents_.chain;
+    EC_TRY(note_missing(0, 0));
     for (std::size_t i = 0; i < chain.size(); ++i) {
       const std::uint64_t length = chain[i].bytes;
       EC_TRY(replay_segment(chain[i], length));
+      EC_TRY(note_missing(chain[i].number, i + 1));
       if (length == kNoLimit || chain[i].bytes == length) continue;
       for (std::size_t at = i + 1; at < chain.size(); ++at)
         contents_.dropped.push_back(chain[at].slot);
@@ -67,11 +81,34 @@ class Replay {
   }
 
  private:
-  // A gap is what a power cut took of writes without Sync after a flush had saved them, or what
-  // lay in segments that are not needed any more; or what is damaged.
-  bool follows(SequenceNumber sequence) const {
-    return sequence == last_ + 1 ||
-           (sequence > last_ && (sequence <= flushed_ + 1 || !contents_.damage.empty()));
+  // Writes from this one on are in no table.
+  SequenceNumber first_needed() const { return std::max(last_, flushed_) + 1; }
+
+  // The sequence of the first record of the chain from segment `next` on; 0: there is none, or it
+  // cannot be read.
+  Result<SequenceNumber> first_behind(std::size_t next) {
+    if (next >= contents_.chain.size()) return SequenceNumber{0};
+    EC_ASSIGN_OR_RETURN(
+        const std::unique_ptr<LogReader> reader,
+        open_slot(file_system_, metadata_directory_, contents_.chain[next].slot, keys_));
+    const auto record = reader->next();
+    return record.ok() && *record ? (*record)->sequence : SequenceNumber{0};
+  }
+
+  // What lay in a segment that is not there, unless tables have all of it.
+  Status note_missing(std::uint64_t before, std::size_t next) {
+    const auto missing = contents_.missing.find(before);
+    if (missing == contents_.missing.end()) return ok();
+    EC_ASSIGN_OR_RETURN(const SequenceNumber behind, first_behind(next));
+    if (behind != 0 && behind <= first_needed()) return ok();
+    WalDamage damage;
+    damage.path = wal_directory(metadata_directory_);
+    damage.problem = "WAL segment " + std::to_string(missing->second) + " is missing";
+    for (const Status& each : contents_.unreadable) damage.problem += "; " + each.message();
+    damage.first = first_needed();
+    damage.last = behind == 0 ? 0 : behind - 1;
+    note(std::move(damage));
+    return ok();
   }
 
   std::string path_of(const WalSegment& segment) const {
@@ -97,9 +134,11 @@ class Replay {
     }
     const bool may_be_torn = !segment.durable && reader->end_bytes() < length;
     if (length != kNoLimit && reader->end_bytes() < length && !may_be_torn && !is_lost_to_end) {
+      EC_ASSIGN_OR_RETURN(const SequenceNumber behind, first_behind(index_behind(segment)));
       note_damage(segment, reader->end_bytes(),
                   "the records end here; the next segment says that they went on to byte " +
-                      std::to_string(kLogHeadBytes + length));
+                      std::to_string(kLogHeadBytes + length),
+                  behind);
       is_lost_to_end = true;
     }
     if (length != kNoLimit && reader->end_bytes() > length)
@@ -114,24 +153,41 @@ class Replay {
     return ok();
   }
 
-  void note_damage(const WalSegment& segment, std::uint64_t at, const std::string& what) {
-    // It may be read a second time.
-    WalDamage damage{path_of(segment), kLogHeadBytes + at, what};
+  // It may be read a second time.
+  void note(WalDamage damage) {
     const bool is_known =
         std::any_of(contents_.damage.begin(), contents_.damage.end(), [&](const WalDamage& each) {
-          return each.path == damage.path && each.offset == damage.offset;
+          return each.path == damage.path && each.offset == damage.offset &&
+                 each.problem == damage.problem;
         });
     if (!is_known) contents_.damage.push_back(std::move(damage));
   }
 
+  // `behind` is the sequence of the next record; 0: it is not known.
+  void note_damage(const WalSegment& segment, std::uint64_t at, const std::string& what,
+                   SequenceNumber behind) {
+    note({path_of(segment), kLogHeadBytes + at,
+          "WAL segment " + std::to_string(segment.number) + ": " + what, first_needed(),
+          behind == 0 ? 0 : behind - 1});
+  }
+
   // Batches count whole, on both sides of what is lost. False: none follows in this segment.
   Result<bool> step_over(const WalSegment& segment, LogReader& reader, const Status& damage) {
-    note_damage(segment, reader.end_bytes(), damage.message());
+    const std::uint64_t at = reader.end_bytes();
     EC_ASSIGN_OR_RETURN(const bool goes_on, reader.step_over_damage());
-    if (!goes_on) return false;
-    EC_ASSIGN_OR_RETURN(const SequenceNumber sequence, sequence_at(segment, reader.end_bytes()));
-    reader.set_next_sequence(sequence);
-    return true;
+    SequenceNumber sequence = 0;
+    if (goes_on) {
+      EC_ASSIGN_OR_RETURN(sequence, sequence_at(segment, reader.end_bytes()));
+      reader.set_next_sequence(sequence);
+    } else {
+      EC_ASSIGN_OR_RETURN(sequence, first_behind(index_behind(segment)));
+    }
+    note_damage(segment, at, damage.message(), sequence);
+    return goes_on;
+  }
+
+  std::size_t index_behind(const WalSegment& segment) const {
+    return static_cast<std::size_t>(&segment - contents_.chain.data()) + 1;
   }
 
   // Of the record at `position`, the first behind damage. A short one tells how far its sequence is
@@ -179,9 +235,15 @@ class Replay {
                                                  ", record at byte " + std::to_string(at) + ": " +
                                                  what);
     };
-    if (!follows(record.sequence))
+    // Where a segment is missing the one before it is a guess: what it holds may be here again.
+    if (record.sequence <= last_ && !contents_.missing.empty()) return ok();
+    if (record.sequence <= last_)
       return damaged("sequence " + std::to_string(record.sequence) + " does not follow " +
                      std::to_string(last_));
+    // A gap before is what a power cut took of writes without Sync after a flush had saved them, or
+    // what lay in segments that are not needed any more; or what is damaged.
+    if (record.sequence > first_needed() && contents_.damage.empty())
+      note_damage(segment, at, "records before this one are missing", record.sequence);
     const Result<std::uint64_t> entries = apply_(record.sequence, record.payload);
     if (entries.status().code() == StatusCode::Corruption)
       return damaged(entries.status().message());
@@ -203,6 +265,15 @@ class Replay {
 
 }  // namespace
 
+std::string WalDamage::words() const {
+  std::string words = offset == 0 ? "" : "at byte " + std::to_string(offset) + ": ";
+  words += problem;
+  if (first == 0 || (last != 0 && last < first)) return words;
+  words += "; the writes from " + std::to_string(first);
+  words += last == 0 ? " on" : " to " + std::to_string(last);
+  return words + " are lost";
+}
+
 Result<WalContents> find_wal(FileSystem& file_system, const std::string& metadata_directory,
                              const StoreId& store_id, std::uint64_t oldest_needed, KeyRing* keys) {
   WalContents contents;
@@ -216,7 +287,16 @@ Result<WalContents> find_wal(FileSystem& file_system, const std::string& metadat
     WalSlot slot{parsed->number, 0};
     EC_ASSIGN_OR_RETURN(slot.capacity_bytes, file_system.file_size(path));
     auto reader = open_slot(file_system, metadata_directory, slot, keys);
+    // It may be for once.
+    for (int tries = 1; tries < kHeadReads && reader.status().code() == StatusCode::IoError;
+         ++tries)
+      reader = open_slot(file_system, metadata_directory, slot, keys);
     if (reader.status().code() == StatusCode::NotFound) {
+      contents.free.push_back(slot);
+      continue;
+    }
+    if (reader.status().code() == StatusCode::IoError) {
+      contents.unreadable.push_back(reader.status());
       contents.free.push_back(slot);
       continue;
     }
@@ -237,36 +317,42 @@ Result<WalContents> find_wal(FileSystem& file_system, const std::string& metadat
   // From the newest back to the oldest: what no link leads to was given up before it was used.
   std::uint64_t number = logs.empty() ? oldest_needed : logs.rbegin()->first;
   for (const auto& [at, log] : logs)
-    if (log.successor != 0 && !logs.contains(log.successor) && !is_replaced(logs, at, log))
-      number = log.successor;
+    if (log.successor > number && !is_replaced(logs, at, log)) number = log.successor;
+  // One broken head is damage, all of them are a drive that fails.
+  if (logs.empty() && !contents.unreadable.empty()) return contents.unreadable.front();
   bool durable = false;
+  std::uint64_t length = kNoLimit;  // as the segment behind says
+  std::uint64_t missing = 0;        // one between the two
   while (number != 0 && number >= oldest_needed) {
     const auto found = logs.find(number);
-    if (found == logs.end())
-      return corruption(wal_directory(metadata_directory) + ": WAL segment " +
-                        std::to_string(number) + " is missing");
+    if (found == logs.end()) {
+      if (missing == 0) missing = number;
+      contents.highest_number = std::max(contents.highest_number, number);
+      length = kNoLimit;
+      number = number_before(logs, number);
+      continue;
+    }
     WalSegment segment;
     segment.number = number;
     segment.slot = found->second.slot;
-    // For now the length of the one before; read_wal() wants each with its own.
-    segment.bytes = found->second.identity.predecessor_bytes;
+    segment.bytes = length;
     segment.durable = durable;
-    durable = durable || !found->second.identity.open_predecessor;
+    const LogIdentity& identity = found->second.identity;
+    durable = durable || !identity.open_predecessor;
+    length = identity.predecessor_bytes;
+    if (missing != 0) contents.missing[number] = std::exchange(missing, 0);
     contents.chain.insert(contents.chain.begin(), segment);
-    const std::uint64_t before = found->second.identity.predecessor;
+    const std::uint64_t before = identity.predecessor;
     if (before >= number)
       return corruption_in(wal_slot_path(metadata_directory, segment.slot.index),
                            ": names a predecessor newer than itself");
     logs.erase(found);
     number = before;
   }
-  if (oldest_needed != 0 && contents.chain.front().number != oldest_needed)
-    return corruption(wal_directory(metadata_directory) + ": WAL segment " +
-                      std::to_string(oldest_needed) + " is missing");
-  for (std::size_t i = 0; i < contents.chain.size(); ++i) {
-    const bool last = i + 1 == contents.chain.size();
-    contents.chain[i].bytes = last ? kNoLimit : contents.chain[i + 1].bytes;
-  }
+  const bool lacks_begin = oldest_needed != 0 && (contents.chain.empty() ||
+                                                  contents.chain.front().number != oldest_needed);
+  if (missing == 0 && lacks_begin) missing = oldest_needed;
+  if (missing != 0) contents.missing[0] = missing;
   for (const auto& [stray, log] : logs) contents.free.push_back(log.slot);
   return contents;
 }
@@ -277,6 +363,22 @@ Status read_wal(FileSystem& file_system, const std::string& metadata_directory,
   contents.records = 0;
   contents.bytes = 0;
   return Replay(file_system, metadata_directory, flushed, contents, apply, keys).run();
+}
+
+SequenceNumber newest_of(std::span<const RangeDelete> deletes) {
+  SequenceNumber newest = 0;
+  for (const RangeDelete& each : deletes) newest = std::max(newest, each.sequence);
+  return newest;
+}
+
+void note_known(const std::string& metadata_directory, SequenceNumber flushed,
+                std::span<const RangeDelete> erasures, WalContents& contents) {
+  const SequenceNumber known = newest_of(erasures);
+  const SequenceNumber last = std::max(contents.last_sequence, flushed);
+  if (known <= last || !contents.damage.empty()) return;
+  contents.damage.push_back(
+      {wal_directory(metadata_directory), 0,
+       "the end is missing: the manifest knows of write " + std::to_string(known), last + 1, 0});
 }
 
 // Whatever happens in between, what is left is a chain from the oldest segment on.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -13,6 +14,8 @@ namespace edgecase::engine {
 namespace {
 
 constexpr std::uint64_t kReadAheadBytes = 256u << 10;
+// What the system reads of a file at once: a sector that is broken takes its page along.
+constexpr std::uint64_t kPageBytes = 4096;
 constexpr std::uint64_t kSearchedBytes = 64u << 10;  // at a time, for records behind the end
 // Within a copy of the head: the salt of a sealed log, and the checksum of either kind.
 constexpr std::size_t kSaltAt = 64;
@@ -123,7 +126,7 @@ class LogReader::Inside {
         return taken(header.sequence, kLogRecordHeaderBytes, payload, 0);
       }
     }
-    EC_TRY(end_here(begun));
+    EC_TRY(end_here(begun, begun ? kLogRecordHeaderBytes + header.payload_bytes : 0));
     return std::optional<LogRecord>();
   }
 
@@ -223,6 +226,7 @@ class LogReader::Inside {
       buffer_.resize(wanted);
       buffer_offset_ = offset;
       auto got = file_->read(offset, wanted, buffer_.data());
+      if (got.status().code() == StatusCode::IoError) got = read_pages(offset, wanted);
       buffer_.resize(got.ok() ? *got : 0);
       if (!got.ok()) return got.status();
       size = std::min<std::uint64_t>(size, buffer_.size());
@@ -230,9 +234,34 @@ class LogReader::Inside {
     return ByteView(buffer_).substr(offset - buffer_offset_, size);
   }
 
+  // Page by page; those that cannot be read are zeros here, and known. Where nearly none can, it is
+  // the drive that fails.
+  Result<std::size_t> read_pages(std::uint64_t offset, std::uint64_t bytes) {
+    constexpr std::uint64_t kBrokenPagesMax = 32;
+    std::uint64_t broken = 0;
+    for (std::uint64_t done = 0; done < bytes;) {
+      const std::uint64_t at = offset + done;
+      const std::uint64_t size = std::min(kPageBytes - at % kPageBytes, bytes - done);
+      const auto got = file_->read(at, size, buffer_.data() + done);
+      if (!got.ok() && got.status().code() != StatusCode::IoError) return got.status();
+      if (!got.ok() || *got < size) {
+        if (++broken > kBrokenPagesMax) return got.ok() ? io_error(file_->path()) : got.status();
+        std::memset(buffer_.data() + done, 0, size);
+        unreadable_.insert(at / kPageBytes);
+      }
+      done += size;
+    }
+    return bytes;
+  }
+  bool is_readable(std::uint64_t offset, std::uint64_t bytes) const {
+    const auto page = unreadable_.lower_bound(offset / kPageBytes);
+    return page == unreadable_.end() || *page * kPageBytes >= offset + bytes;
+  }
+
   // No valid record at position_: looks for later ones. One of them that was written when the bytes
-  // at position_ were durable proves that they have been damaged since.
-  Status end_here(bool begun) {
+  // at position_ were durable proves that they have been damaged since, and so does a page of the
+  // record that cannot be read.
+  Status end_here(bool begun, std::uint64_t record_bytes) {
     torn_tail_ = begun;
     std::uint64_t proof = 0;  // the place of the first such
     std::uint64_t doubtful = 0;
@@ -266,7 +295,12 @@ class LogReader::Inside {
         proof = position;
       }
     }
-    is_damaged_ = proof != 0 || position_ < rested_;
+    const std::uint64_t offset = kLogHeadBytes + position_;
+    const bool is_read = is_readable(offset, std::max(record_bytes, kShortRecordMaxBytes));
+    is_damaged_ = proof != 0 || position_ < rested_ || !is_read;
+    if (!is_read)
+      return corruption_in(file_->path(),
+                           " at byte " + std::to_string(offset) + ": record cannot be read");
     if (proof == 0 && is_damaged_)
       return corruption(file_->path() + " at byte " + std::to_string(kLogHeadBytes + position_) +
                         ": record is damaged; the head says that the log was durable up to byte " +
@@ -287,6 +321,7 @@ class LogReader::Inside {
   const std::unique_ptr<FileCipher> cipher_;  // null: not sealed
   const std::uint64_t rested_;                // durable, as the head says
   bool is_damaged_ = false;
+  std::set<std::uint64_t> unreadable_;          // pages of the file that gave errors
   std::optional<std::uint64_t> next_sequence_;  // of the next record, if it is a short one
   std::uint64_t position_ = 0;                  // of the next record
   std::uint64_t last_sequence_ = 0;             // of the record before it

@@ -210,15 +210,44 @@ void Scrubber::finish(const Status& read) {
   schedule_run(std::max(pause_ns_, kSecondNs / 100));
 }
 
+auto Scrubber::find_target(const Version& version, FileNumber number) const
+    -> std::optional<Target> {
+  const auto file = version.value_files.find(number);
+  if (file != version.value_files.end()) return target_of(file->second);
+  for (const TablePointer& table : version.tables)
+    if (table->number == number) return target_of(*table);
+  return std::nullopt;
+}
+
 void Scrubber::note(FileLayer layer, FileNumber number, const std::string& problem) {
-  const std::shared_ptr<const Version> version = context_.versions.current();
-  if (layer == FileLayer::Values) {
-    const auto file = version->value_files.find(number);
-    if (file != version->value_files.end()) judge(target_of(file->second), problem);
-    return;
+  const auto target = find_target(*context_.versions.current(), number);
+  if (target && target->layer == layer) judge(*target, problem);
+}
+
+void Scrubber::doubt(std::string_view path) {
+  const auto parsed = parse_file_name(path.substr(path.rfind('/') + 1));
+  const bool is_table =
+      parsed && (parsed->type == FileType::MetadataTable || parsed->type == FileType::ValueTable);
+  if (!is_table) return;
+  {
+    MutexLock lock(mutex_);
+    if (damaged_.contains(parsed->number) || doubted_.size() == kDamagedFilesMax ||
+        !doubted_.insert(parsed->number).second)
+      return;
   }
-  for (const TablePointer& table : version->tables)
-    if (table->number == number) judge(target_of(*table), problem);
+  context_.schedule(0, [this, number = parsed->number] { look_at_doubted(number); });
+}
+
+void Scrubber::look_at_doubted(FileNumber number) {
+  const auto target = find_target(*context_.versions.current(), number);
+  if (target) {
+    const Status read = read_whole(*target);
+    // What it was for once is no damage, and a drive that is away has its own words.
+    const bool is_doubtful = !read.ok() || target->has_blanks;
+    if (is_doubtful && drive_is_there(*target)) judge(*target, read.message());
+  }
+  MutexLock lock(mutex_);
+  doubted_.erase(number);
 }
 
 Status Scrubber::read_whole(const Target& target) {

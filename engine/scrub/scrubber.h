@@ -13,6 +13,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/store_id.h"
@@ -62,6 +63,8 @@ class Scrubber {
   // A file of the current version is not what it was: notes what is lost. From any thread, as what
   // follows.
   void note(FileLayer layer, FileNumber number, const std::string& problem);
+  // Somebody could not read something of the file at that path: its lane looks at it, once a file.
+  void doubt(std::string_view path);
   // Reads these tables and what they point to at once, since somebody could not. Whether more files
   // than before have lost something.
   bool look_at(const std::vector<TablePointer>& tables);
@@ -100,6 +103,8 @@ class Scrubber {
   Target target_of(const ValueFileMetadata& file) const;
   Status open_target();
   Status read_piece();
+  std::optional<Target> find_target(const Version& version, FileNumber number) const;
+  void look_at_doubted(FileNumber number);
   // All of a file at once.
   Status read_whole(const Target& target);
   // All of it was read, or it could not be.
@@ -133,6 +138,7 @@ class Scrubber {
   std::map<FileNumber, DamagedFile> damaged_ EC_GUARDED_BY(mutex_);
   // All that have lost something, beyond kDamagedFilesMax too: a number a file.
   std::set<FileNumber> lost_ EC_GUARDED_BY(mutex_);
+  std::set<FileNumber> doubted_ EC_GUARDED_BY(mutex_);  // kDamagedFilesMax at most
 };
 
 }  // namespace edgecase::engine

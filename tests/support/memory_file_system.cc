@@ -284,6 +284,11 @@ void MemoryFileSystem::truncate(const std::string& path, std::uint64_t size) {
   set_contents(path, contents(path).substr(0, size));
 }
 
+void MemoryFileSystem::break_page(const std::string& path, std::uint64_t byte) {
+  const Guard guard(inside_->mutex);
+  inside_->broken_pages[path].insert(byte / 4096);
+}
+
 // --- FileSystem ---
 
 Result<std::unique_ptr<WritableFile>> MemoryFileSystem::create_file(const std::string& path) {

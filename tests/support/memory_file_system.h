@@ -105,6 +105,8 @@ class MemoryFileSystem final : public FileSystem {
   }
   void flip_bit(const std::string& path, std::uint64_t byte, int bit);
   void truncate(const std::string& path, std::uint64_t size);
+  // Reads of the page of 4 KiB around that byte answer EIO, for good.
+  void break_page(const std::string& path, std::uint64_t byte);
 
   // --- FileSystem ---
 

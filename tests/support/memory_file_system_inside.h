@@ -49,6 +49,12 @@ class MemoryFileSystem::Inside {
   Drive& drive_of(const std::string& path);
   int reserve(const std::string& path, std::uint64_t bytes);  // 0 or ENOSPC
   void lose_unsynced(const Drive& drive);
+  bool is_broken(const std::string& path, std::uint64_t offset, std::uint64_t bytes) const {
+    const auto pages = broken_pages.find(path);
+    if (pages == broken_pages.end()) return false;
+    const auto page = pages->second.lower_bound(offset / 4096);
+    return page != pages->second.end() && *page * 4096 < offset + bytes;
+  }
 
   mutable std::mutex mutex;
   SimulatedDisk disk;
@@ -61,6 +67,7 @@ class MemoryFileSystem::Inside {
   std::uint64_t mapped_store_bytes = 0;
   std::array<std::uint64_t, kOperationCount> counts{};
   std::set<std::string> locks;
+  std::map<std::string, std::set<std::uint64_t>> broken_pages;
   // Files being appended, in the order they were made: for kill_process().
   std::map<std::uint64_t, SimulatedDisk::File> appending;
   std::uint64_t next_appending = 0;

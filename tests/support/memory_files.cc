@@ -73,6 +73,8 @@ class MemoryRandomAccessFile final : public RandomAccessFile {
     if (const int error = inside_->begin(Operation::Read, handle_); error != 0) {
       return errno_status(error, "read", handle_.path);
     }
+    if (inside_->is_broken(handle_.path, offset, size))
+      return errno_status(EIO, "read", handle_.path);
     return handle_.file->live().read(offset, size, buffer);
   }
 

@@ -15,11 +15,6 @@ namespace {
 
 using namespace edgecase::engine;
 
-EngineFixture& small_segments(EngineFixture& store) {
-  store.options.wal_segment_bytes = 64u << 10;
-  return store;
-}
-
 }  // namespace
 
 TEST_CASE("engine opens one store once") {
@@ -96,54 +91,6 @@ TEST_CASE("engine reports a missing or damaged manifest and changes nothing") {
   CHECK(tried >= 1);
   store.reopen();
   CHECK(store.engine->range_stats(id, {}, {})->entries == 200);
-}
-
-TEST_CASE("a segment of the write-ahead log that is missing stops the start and changes nothing") {
-  EngineFixture store;
-  small_segments(store);
-  REQUIRE(store.open().ok());
-  const NamespaceId id = store.make_namespace("default");
-  for (int i = 0; i < 50; ++i) REQUIRE(store.put(id, std::to_string(i), Bytes(500, 'v')).ok());
-  store.close();
-  const std::string path = wal_slot_path("/m/store", 0);
-  const Bytes whole = store.disk.contents(path);
-  REQUIRE(store.disk.remove_file(path).ok());
-  CHECK(store.open().code() == StatusCode::Corruption);
-  store.close();
-  store.disk.set_contents(path, whole);
-  store.reopen();
-  CHECK(store.engine->range_stats(id, {}, {})->entries == 50);
-}
-
-TEST_CASE("engine reports a segment that is missing, wherever in the write-ahead log") {
-  EngineFixture store;
-  small_segments(store);
-  REQUIRE(store.open().ok());
-  const NamespaceId id = store.make_namespace("default");
-  for (int i = 0; i < 600; ++i) REQUIRE(store.put(id, std::to_string(i), Bytes(500, 'v')).ok());
-  store.close();
-  std::vector<std::string> slots;
-  for (std::uint32_t index = 0; store.disk.exists(wal_slot_path("/m/store", index)); ++index)
-    slots.push_back(wal_slot_path("/m/store", index));
-  REQUIRE(slots.size() >= 4);
-  std::size_t segments = 0, noticed = 0;
-  for (const std::string& path : slots) {
-    CAPTURE(path);
-    const Bytes whole = store.disk.contents(path);
-    if (whole.find_first_not_of('\0') != Bytes::npos) ++segments;
-    REQUIRE(store.disk.remove_file(path).ok());
-    const Status opened = store.open();
-    if (opened.code() == StatusCode::Corruption) {
-      CHECK(opened.message().find("is missing") != std::string_view::npos);
-      CHECK(opened.message().find("WAL segment") != std::string_view::npos);
-      ++noticed;
-    }
-    store.close();
-    store.disk.set_contents(path, whole);
-  }
-  CHECK(noticed == segments);
-  store.reopen();
-  CHECK(store.engine->range_stats(id, {}, {})->entries == 600);
 }
 
 TEST_CASE("engine refuses a table that needs a feature it does not have, and says so") {

@@ -409,6 +409,39 @@ TEST_CASE("log: versions 1, 3 and 5 stay readable, and 3 and 5 byte for byte wha
   }
 }
 
+TEST_CASE("log: the rest mark stays readable, byte for byte what is written") {
+  // As log-v3.bin, with the mark of a log that came to rest. Never written again once released.
+  const std::string golden = std::string(EDGECASE_GOLDEN_DIRECTORY) + "/log-v3-rest.bin";
+  MemoryFileSystem disk({"/m"});
+  auto writer = begin_log(disk, 3, kLogHeadBytes + 1'024);
+  for (std::uint64_t i = 1; i <= 8; ++i) REQUIRE(append(*writer, i).ok());
+  REQUIRE(writer->sync().ok());
+  REQUIRE(writer->write_rest().ok());
+  if (std::getenv("EDGECASE_WRITE_GOLDEN") != nullptr) {
+    (void)posix_file_system().remove_file(golden);
+    auto out = posix_file_system().create_file(golden);
+    REQUIRE(out.ok());
+    REQUIRE((*out)->append(disk.contents(kPath)).ok());
+    REQUIRE((*out)->sync().ok());
+  }
+  auto file = posix_file_system().open_file(golden);
+  REQUIRE(file.ok());
+  Bytes bytes((*file)->size_bytes(), '\0');
+  REQUIRE((*file)->read(0, bytes.size(), bytes.data()).ok());
+  CHECK(bytes == disk.contents(kPath));
+  disk.set_contents(kPath, bytes);
+  const ReadBack whole = read_back(disk, kPath);
+  CHECK(whole.end.ok());
+  CHECK(whole.records == 8);
+  // What the mark is for: a last record that is lost is damage.
+  const std::size_t end = bytes.find_last_not_of('\0');
+  bytes[end] = static_cast<char>(bytes[end] + 1);
+  disk.set_contents(kPath, bytes);
+  const ReadBack cut = read_back(disk, kPath);
+  CHECK(cut.end.code() == StatusCode::Corruption);
+  CHECK(cut.records == 7);
+}
+
 TEST_CASE("log: without its head it is none, nor is what was in its file before") {
   MemoryFileSystem disk({"/m"});
   REQUIRE(append(*begin_log(disk, 3, kLogHeadBytes + 1'024), 1).ok());
