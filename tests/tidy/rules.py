@@ -13,8 +13,8 @@ TOP_LEVEL = {
     "engine", "daemon", "cli", "tests", "toolchains", "packaging",
 }
 FILE_LINES_MAX = 500
-# Folders whose locks are still those of the standard library.
-LOCKS_TO_COME = ("daemon/ingest/",)
+# One lock that is handed to the caller, held or not, which no analysis follows: of moves of undated readings.
+LOCKS_HANDED_OUT = ("daemon/ingest/reading_times.cc", "daemon/ingest/redating.cc", "daemon/ingest/undated_periods.h")
 LINE_COLUMNS_MAX = {".h": 100, ".cc": 100, ".py": 120, ".sh": 120, ".cmake": 120, ".txt": 120}
 
 
@@ -217,7 +217,7 @@ def rule_lock(tree):
     foreign += r"|\bstd::(lock_guard|unique_lock|scoped_lock|shared_lock)\b"
     for top in ("engine/", "daemon/", "cli/"):
         for path, text in tree.texts(".h", ".cc", under=top):
-            if path == "engine/include/edgecase/mutex.h" or path.startswith(LOCKS_TO_COME):
+            if path == "engine/include/edgecase/mutex.h" or path in LOCKS_HANDED_OUT:
                 continue
             code = without_comments(text)
             for number, _ in lines_with(foreign, code):
