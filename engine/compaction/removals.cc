@@ -19,7 +19,7 @@ constexpr std::int64_t kRemovalRetryNs = 1'000'000'000;
 
 void Removals::collect() {
   const Options& options = context_.options;
-  using Urgency = FileRemover::Urgency;
+  using When = FileRemover::Urgency;
   for (const ObsoleteFile& file : context_.versions.take_obsolete_files()) {
     context_.tables.forget(file.number);
     const bool is_table = file.kind == ObsoleteFile::Kind::Table;
@@ -32,7 +32,7 @@ void Removals::collect() {
     // the next open, like everything no manifest names.
     static_cast<void>(context_.remover
                           .remove(path, is_table ? FileRemover::kAnyNamespace : file.namespace_id,
-                                  dropped ? Urgency::Whenever : Urgency::Soon)
+                                  dropped ? When::Whenever : When::Soon)
                           .ok());
   }
   if (context_.keys == nullptr || context_.versions.has_obsolete_files()) return;
@@ -41,18 +41,18 @@ void Removals::collect() {
 }
 
 void Removals::step(bool beside_merges) {
-  using Urgency = FileRemover::Urgency;
+  using When = FileRemover::Urgency;
   // First all bytes of what has expired, names after that: the manifest, which names keys of it,
   // comes between.
   if (is_hurried_) {
-    context_.remover.overwrite(kQuietRemovedBytes, Urgency::Soon);
-    is_hurried_ = context_.remover.has_bytes(Urgency::Soon);
+    context_.remover.overwrite(kQuietRemovedBytes, When::Soon);
+    is_hurried_ = context_.remover.has_bytes(When::Soon);
     return;
   }
   const bool may_wait = beside_merges && ++slices_since_step_ < kSlicesBetweenRemovals;
   if (!may_wait) slices_since_step_ = 0;
   context_.remover.step(beside_merges ? kRemovedBytes : kQuietRemovedBytes,
-                        may_wait ? Urgency::Soon : Urgency::Whenever);
+                        may_wait ? When::Soon : When::Whenever);
 }
 
 void Removals::retry() {
