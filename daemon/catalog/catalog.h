@@ -144,14 +144,14 @@ class Catalog {
   // After Engine::write returned Ok: what `additions` held is durable.
   virtual void confirm(const CatalogAdditions& additions) = 0;
 
-  // Those of readings whose series is durable; sensor 0: it is not.
+  // The ids of readings whose series is durable; sensor 0: it is not.
   virtual void find_ids(std::span<const wire::Reading* const> readings,
                         std::vector<SeriesId>& ids) const = 0;
   // NotFound names what is missing.
   virtual Result<SeriesEntry> find(std::string_view namespace_name, std::string_view device,
                                    std::string_view sensor) const = 0;
-  // Those that match, ordered by namespace, device, sensor. An empty namespace means all but those
-  // whose names begin with `_`.
+  // The series that match, ordered by namespace, device, sensor. An empty namespace means all but
+  // those whose names begin with `_`.
   virtual std::vector<SeriesEntry> select(std::string_view namespace_name,
                                           const wire::Selector& selector) const = 0;
   // The same as numbers that lead to them for as long as the catalog is there; NotFound: the series
@@ -183,9 +183,9 @@ class Catalog {
   // Whether there is such a namespace, user-visible or `_rejected`.
   virtual bool has_namespace(std::string_view name) const = 0;
 
-  // Of what is erased with its names (erased.h): `take` gets the keys of its records, and `batch`
-  // what keeps its numbers from being used again; `batch` is to be written with the removal of the
-  // keys, or before it. Nobody may resolve() and write until forget() has followed.
+  // Plans what is erased with its names (erased.h): `take` gets the keys of its records, and
+  // `batch` what keeps its numbers from being used again; `batch` is to be written with the removal
+  // of the keys, or before it. Nobody may resolve() and write until forget() has followed.
   virtual Status plan_erasure(const Erased& erased, const SpanTaker& take,
                               WriteBatch& batch) const = 0;
   // Once that is durable. A name that comes again is another device or series.

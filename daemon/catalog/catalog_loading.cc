@@ -146,7 +146,7 @@ Status MemoryCatalog::load_device(std::uint32_t namespace_row, std::uint32_t id,
     ++durable_devices_;
     if (recovery_ != nullptr) recovery_->devices.emplace(std::pair(namespace_row, id), row);
   } else if (recovery_ != nullptr) {
-    // Of a device of that name that was there before, and was erased.
+    // The series is of a device of that name that was there before, and was erased.
     row = recovered_device(namespace_row, id);
   } else {
     return corruption(where(namespaces_[namespace_row].id, id) + ": its name is taken");

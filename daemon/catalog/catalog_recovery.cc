@@ -118,7 +118,7 @@ Status MemoryCatalog::recover_numbers_of(std::uint32_t namespace_row) {
       "after a repair the first start looks up in the values which numbers devices have: ");
 }
 
-// Of rules that are left, too: what they hide is of those who had the number.
+// Rules that are left count, too: what they hide belongs to those who had the number.
 void MemoryCatalog::pass_over_numbers_of_rules() {
   for (const RetentionRule& rule : engine_.retention_rules()) {
     if (rule.prefix.size() < 4) continue;

@@ -30,8 +30,8 @@ Status DeviceIndex::tell_spans(const DeviceName& name, const DeviceMetadata& sai
   return iterator->status();
 }
 
-// Of ranges with no key between them it makes one: of a whole group they are few. Keys of others
-// that were removed may lie there.
+// Joins ranges with no key between them: those of a whole group are few. Keys of others that were
+// removed may lie there.
 Status DeviceIndex::tell_joined(std::vector<KeySpan> spans, const SpanTaker& take) const {
   std::sort(spans.begin(), spans.end(),
             [](const KeySpan& a, const KeySpan& b) { return a.lower < b.lower; });

@@ -55,7 +55,7 @@ inline constexpr std::size_t kConsentsMax = 32;  // of a device: the last ones
 inline constexpr std::size_t kConsentByMaxBytes = 64;
 inline constexpr std::size_t kDevicesMax = 20'000;  // that something is said of; unless told else
 
-// Who says something of devices, and when. Nobody: nothing is noted.
+// The one who says something of devices, and when. Nobody: nothing is noted.
 struct Saying {
   std::int64_t time_ns = 0;
   std::string by;
@@ -102,7 +102,7 @@ struct DeviceFilter {
   bool holds_for(const DeviceMetadata& said) const;
 };
 
-// Of a long list of devices: those behind `after`, at most `limit`.
+// A part of a long list of devices: those behind `after`, at most `limit`.
 struct DevicePage {
   std::optional<DeviceName> after;
   std::size_t limit = SIZE_MAX;
@@ -176,7 +176,7 @@ class DeviceIndex {
   Status introduce(const DeviceName& name, const DeviceMetadata& metadata,
                    const Saying& saying = {}) EC_EXCLUDES(change_mutex_);
 
-  // Of every device of a namespace that is dropped. Durable.
+  // Forgets every device of a namespace that is dropped. Durable.
   Status forget_namespace(const std::string& namespace_name) EC_EXCLUDES(change_mutex_);
 
   // Devices that something is said of, by namespace and device; `namespace_name` empty: all but
@@ -193,7 +193,7 @@ class DeviceIndex {
   // Without what was read lately.
   std::uint64_t memory_bytes() const EC_EXCLUDES(mutex_);
 
-  // Of devices that are erased (erased.h): `take` gets the keys of their records. What is said of
+  // Plans the erasure of devices (erased.h): `take` gets the keys of their records. What is said of
   // devices does not change while change_lock() is held: until forget() has followed the durable
   // removal of the keys.
   Mutex& change_lock() EC_RETURN_CAPABILITY(change_mutex_) { return change_mutex_; }
@@ -265,7 +265,7 @@ class DeviceIndex {
   Mutex change_mutex_;
   std::uint64_t notes_ EC_GUARDED_BY(change_mutex_) = 0;  // at least as many as there are
   mutable SharedMutex mutex_;
-  // Of every device that something is said of.
+  // Terms of every device that something is said of.
   DeviceTerms terms_ EC_GUARDED_BY(mutex_){system_random()};
   mutable RecentRecords recent_;  // by name_bytes()
   mutable SetAside set_aside_{engine_};

@@ -60,7 +60,7 @@ struct Reader {
   }
 };
 
-// Of stores that were written to before version 2.
+// Decodes a record of a store that was written to before version 2.
 Result<DeviceMetadata> decode_json(ByteView record) {
   // A field of another kind than it should be is what the library throws at.
   try {
@@ -96,7 +96,7 @@ Bytes term_prefix(char kind, std::string_view term) {
   return Bytes(1, kind) + Bytes(term) + '\0';
 }
 
-// Of the key behind a prefix: "namespace 0 device".
+// The device in a key, behind its prefix: "namespace 0 device".
 DeviceName parse_name(ByteView bytes) {
   const std::size_t end = std::min(bytes.find('\0'), bytes.size());
   return {std::string(bytes.substr(0, end)),

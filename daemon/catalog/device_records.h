@@ -18,7 +18,7 @@ DeviceName parse_name(ByteView bytes);
 // begin so.
 Bytes term_prefix(char kind, std::string_view term);
 Bytes end_of(Bytes prefix);
-// Of every term by which a device can be found.
+// The prefixes of every term by which a device can be found.
 std::vector<Bytes> index_prefixes(const DeviceMetadata& metadata);
 std::vector<Bytes> prefixes_of(const DeviceFilter& filter);
 

@@ -4,8 +4,8 @@ namespace edgecase::catalog {
 namespace {
 
 constexpr std::size_t kSizeBytes = 2;
-// Of a set beside its text: a node and its place in the table that finds it, a row, and what the
-// allocator adds.
+// What a set takes beside its text: a node and its place in the table that finds it, a row, and
+// what the allocator adds.
 constexpr std::uint64_t kSetOverheadBytes = 144;
 
 // A list is its texts, each behind its length.
@@ -48,7 +48,7 @@ DeviceTerms::Slot DeviceTerms::key_of(std::string_view namespace_name,
   return {first, static_cast<std::uint32_t>(second), kNone};
 }
 
-// Of the device, or where it would be put.
+// The place of the device, or where it would be put.
 std::size_t DeviceTerms::place_of(const Slot& key) const {
   const std::size_t mask = slots_.size() - 1;
   std::size_t i = key.hash & mask;
@@ -88,7 +88,7 @@ void DeviceTerms::set(std::string_view namespace_name, std::string_view device,
   slots_[place] = slot;
 }
 
-// Those behind it move up, as far as they may.
+// Removes a device; slots behind it move up, as far as they may.
 void DeviceTerms::remove(std::string_view namespace_name, std::string_view device) {
   std::size_t gap = place_of(key_of(namespace_name, device));
   if (slots_[gap].set == kNone) return;

@@ -27,11 +27,11 @@ struct KeySpan {
   friend bool operator==(const KeySpan&, const KeySpan&) = default;
 };
 
-// Of one key.
+// The span of one key.
 inline KeySpan span_of_key(NamespaceId namespace_id, ByteView key) {
   return {namespace_id, Bytes(key), Bytes(key) + '\0'};
 }
-// Of the keys that begin so.
+// The span of the keys that begin so.
 inline KeySpan span_of_prefix(NamespaceId namespace_id, ByteView prefix) {
   Bytes upper(prefix);
   while (!upper.empty() && upper.back() == '\xff') upper.pop_back();

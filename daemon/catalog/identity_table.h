@@ -23,7 +23,7 @@ class IdentityTable {
   // `names` and `seed` as of NameIndex; outlives the table.
   IdentityTable(NameStore& names, std::uint64_t seed) : names_(names), seed_(seed) {}
 
-  // Of a series that is called `sensor`; each is given back once.
+  // Keeps the identity of a series that is called `sensor`; each is given back once.
   Handle keep(const wire::SeriesIdentity& identity, std::string_view sensor);
   // Nothing of it is left in memory once nobody else has it.
   void give_back(Handle handle);

@@ -23,7 +23,7 @@ NamespaceOptions reading_namespace_options() {
   return options;
 }
 
-// Of a smaller batch, in which most series come once, each reading is looked up.
+// In a smaller batch most series come once: each reading is looked up.
 constexpr std::size_t kRememberedMin = 1'024;
 
 // By a quarter: twice as many would be more than there is room for.

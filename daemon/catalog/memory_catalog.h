@@ -109,7 +109,7 @@ class MemoryCatalog final : public Catalog {
     std::uint32_t device_row = kNoRow;
   };
 
-  // Of a store that was repaired, while it is loaded: rows by namespace's or device's row and id.
+  // While a repaired store is loaded: rows by namespace's or device's row and id.
   struct Recovery {
     using Rows = std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t>;
     Rows devices, series;
@@ -122,7 +122,7 @@ class MemoryCatalog final : public Catalog {
       EC_REQUIRES_SHARED(mutex_);
   std::uint32_t find_series_row(const wire::Reading& reading, Memo& memo) const
       EC_REQUIRES_SHARED(mutex_);
-  // That of the reading's identity; `name` is what it is called, where that is not its name.
+  // The row of the reading's identity; `name` is what it is called, where that is not its name.
   std::uint32_t find_series_row(std::uint32_t device_row, const wire::Reading& reading,
                                 std::string& name) const EC_REQUIRES_SHARED(mutex_);
   bool is_of(const SensorRow& series, std::string_view sensor,
@@ -167,7 +167,7 @@ class MemoryCatalog final : public Catalog {
   Status load_series(std::uint32_t namespace_row, const RecordKey& key, ByteView name,
                      ByteView value) EC_REQUIRES(mutex_);
   Status load_identity(std::uint32_t series_row, ByteView value) EC_REQUIRES(mutex_);
-  // Of what may have lost its name (catalog_recovery.cc): the row, made if there is none.
+  // The row of what may have lost its name (catalog_recovery.cc), made if there is none.
   std::uint32_t recovered_device(std::uint32_t namespace_row, std::uint32_t id) EC_REQUIRES(mutex_);
   std::uint32_t recovered_series(std::uint32_t device_row, std::uint32_t id) EC_REQUIRES(mutex_);
   Status recover_numbers() EC_REQUIRES(mutex_);

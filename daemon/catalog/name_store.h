@@ -28,14 +28,14 @@ class NameStore {
     used_bytes_ += name.size();
     return {kept, name.size()};
   }
-  // Of one that was kept: nothing of it is left in memory.
+  // Wipes a name that was kept: nothing of it is left in memory.
   static void wipe(std::string_view kept) {
     if (!kept.empty()) std::memset(const_cast<char*>(kept.data()), 0, kept.size());
   }
   std::uint64_t used_bytes() const { return used_bytes_; }
 
  private:
-  // So large that allocators have each mapped for itself; what is not used of it takes no memory.
+  // Large enough that allocators map each chunk for itself; unused parts take no memory.
   static constexpr std::size_t kChunkBytes = 4u << 20;
 
   std::vector<std::unique_ptr<char[]>> chunks_;

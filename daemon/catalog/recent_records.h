@@ -30,7 +30,7 @@ class RecentRecords {
   std::size_t memory_bytes() const;
 
  private:
-  // Of an entry besides its bytes: the node of the map, and what the heap adds.
+  // What an entry takes besides its bytes: the node of the map, and what the heap adds.
   static constexpr std::size_t kEntryBytes = 144;
   static std::size_t bytes_of(const Bytes& name, const Bytes& record) {
     return kEntryBytes + name.capacity() + record.capacity();

@@ -49,7 +49,7 @@ class SeriesMemo {
     }
     return slots_.empty() ? nullptr : find_by_place(reading);
   }
-  // That the series is durable. Small batches, in which most series come once, are not worth
+  // Notes that the series is durable. Small batches, in which most series come once, are not worth
   // remembering places.
   void note(const wire::Reading& reading, const SeriesId& id, bool by_place) {
     if (!is_numbered(reading)) {

@@ -60,7 +60,7 @@ class AnswerStream {
   void end_part() {
     if (!parts_.empty()) parts_.back().end_bytes = written_bytes_;
   }
-  // Of what is left in `output`; the caller asks from now on.
+  // The parts that are left in `output`; the caller asks from now on.
   std::deque<WatchedPart> take_parts();
   // Told now and then while it waits for its reader.
   void on_slow(std::function<void()> told) { told_ = std::move(told); }

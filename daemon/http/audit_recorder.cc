@@ -25,7 +25,7 @@ Audited row_of(const Call& call) {
   return call.route == nullptr ? Audited{} : call.route->audit;
 }
 
-// Of which nothing is recorded here, as long as it is not denied.
+// Whether nothing is recorded here of a call, as long as it is not denied.
 bool is_passed_over(const Call& call) {
   const AuditKind kind = row_of(call).kind;
   return kind == AuditKind::Ingest || kind == AuditKind::Free;
@@ -146,7 +146,7 @@ void describe(const audit::RecordNames& names, const Call& call, audit::Record& 
       is_filtered = is_filtered || row.holds == Holds::Personal;
     }
   }
-  // Who names no device, as by owner or label, or in the body (note_described()), may reach any.
+  // A request by owner or label, or one with a body (note_described()), may reach any device.
   if (record.targets.empty() && (is_filtered || is_of_devices(call))) record.reaches_more = true;
 }
 
@@ -359,7 +359,7 @@ void await_record(audit::AuditLog& log, Call& call, audit::Ticket ticket,
     const Status settled = log.settle(ticket);
     return settled.ok() || log.is_settled(enough) ? ok() : settled;
   };
-  // Who read nothing after all has a record that says so. What was changed, or denied, was.
+  // A read that read nothing after all has a record that says so; a change or denial stays.
   const bool is_undone = prepared->what.kind == AuditKind::Read && !is_denied(call.response.status);
   const auto refused = [&log, ticket, is_undone, prepared](const Status& why) {
     if (is_undone) log.amend(ticket, prepared->record, why);

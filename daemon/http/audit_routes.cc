@@ -103,7 +103,7 @@ class DeviceNames {
 
  private:
   static constexpr std::size_t kSaidMaxBytes = 1u << 20;
-  // Of a text besides its bytes: the node of the map, and what the heap adds.
+  // What a text takes besides its bytes: the node of the map, and what the heap adds.
   static constexpr std::size_t kSaidEntryBytes = 96;
 
   // Empty: it stands for nothing that is there.

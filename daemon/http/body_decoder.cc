@@ -13,7 +13,7 @@ namespace edgecase::http {
 namespace {
 
 constexpr std::size_t kInflateStepBytes = 64u << 10;
-// Of a body that goes on behind so much, the rest is measured before it is kept.
+// The rest of a body that goes on behind this much is measured before it is kept.
 constexpr std::size_t kUnmeasuredBytes = 2u << 20;
 constexpr int kWindowBits = 15;
 constexpr int kGzipWrapper = 16;

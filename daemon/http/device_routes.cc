@@ -205,7 +205,7 @@ std::vector<std::string> list_of(std::string_view text) {
   return list;
 }
 
-// Who says it, as the record of consents tells: "uid 1000", "10.0.0.5 token 1a2b3c4d5e".
+// The one who says it, as the record of consents tells: "uid 1000", "10.0.0.5 token 1a2b3c4d5e".
 catalog::Saying saying_of(const HttpContext& context, const Call& call) {
   catalog::Saying saying{context.parts.clock.wall_ns(), call.principal().name};
   if (call.principal().grant) saying.by += " token " + call.principal().grant->token_id;
@@ -228,7 +228,7 @@ Result<std::function<void(catalog::DeviceMetadata&)>> change_parameters(const Ca
       });
 }
 
-// Of the devices of which something is said.
+// Sets what is said of the devices of which something is said already.
 Result<Json> set_group(HttpContext& context, const Call& call,
                        const catalog::DeviceFilter& filter) {
   if (call.has("device") || call.has("as_of"))

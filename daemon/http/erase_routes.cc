@@ -137,7 +137,7 @@ Json signed_certificate(HttpContext& context, const Call& call,
   return json;
 }
 
-// Who erased may look at the certificate by its number.
+// Answers one certificate by its number; whoever erased may look at it.
 Result<Json> one_certificate(HttpContext& context, const Call& call) {
   const std::string text = call.parameter("id");
   std::uint64_t number = 0;

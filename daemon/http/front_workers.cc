@@ -193,7 +193,7 @@ void Front::read() {
   }
 }
 
-// Of those that have nothing to do one looks after what is held.
+// One of the workers that have nothing to do looks after what is held.
 void Front::rest() {
   if (held_.empty() || is_settling_ || is_timed_) {
     ++resting_;
@@ -476,7 +476,7 @@ Front::Answered Front::answer(Connection& connection, ReceivedRequest& request, 
                     std::move(connection.turn),
                     connection.close_after_output,
                     {}};
-  // Of what is held nothing may be sent: head and body must fit into what is kept.
+  // Nothing of what is held may be sent: head and body must fit into what is kept.
   if (connection.output.empty()) exchange.held_max_bytes = kOutputKeptBytes / 2;
   exchange.may_wait = may_wait && !stopping_ && request.body.size() <= kWaitingBodyMaxBytes;
   // What the client of has left is not begun, or not gone on with.

@@ -22,7 +22,7 @@ namespace {
 constexpr std::size_t kReceiveBufferBytes = 256u << 10;
 constexpr std::size_t kLingerBufferBytes = 64u << 10;
 constexpr int kSendBufferBytes = 256 << 10;
-// Of those that were never sent.
+// The socket's room for bytes that were never sent.
 constexpr int kUnsentBytes = 16 << 10;
 // Over the socket of this machine; the kernel takes it twice.
 constexpr int kLocalSendBufferBytes = 32 << 10;
@@ -255,7 +255,7 @@ bool Front::make_room(const std::string& network) {
       if (connection->stage != Stage::Reading) continue;
       const net::AddressShare* const share = connection->address_share.get();
       if (!network.empty() && (share == nullptr || share->network() != network)) continue;
-      // Of one that has not asked yet, the request may be here and not read.
+      // The request of a connection that has not asked yet may be here and not read.
       const bool is_between = connection->phase == Phase::Idle && connection->has_asked;
       if (!is_between && !is_slow(*connection)) continue;
       if (victim == nullptr || gives_way_before(*connection, *victim)) victim = connection.get();
@@ -420,7 +420,7 @@ void Front::sweep() {
   }
 }
 
-// Those that are due are asked again, to be answered or refused.
+// Ends the wait of those that are due: they are asked again, to be answered or refused.
 void Front::end_waiting(std::int64_t due_by_ns) {
   const MutexLock lock(mutex_);
   while (!waiting_.empty() && waiting_.front()->waits_until_ns <= due_by_ns) {
@@ -431,7 +431,7 @@ void Front::end_waiting(std::int64_t due_by_ns) {
   }
 }
 
-// Of those that wait for their reader.
+// Drops what was revoked from answers that wait for their reader.
 void Front::drop_revoked() {
   std::vector<std::uint64_t> flushing;
   {

@@ -278,7 +278,7 @@ class Front {
   std::array<std::uint32_t, kLanes> serving_ EC_GUARDED_BY(mutex_){};
   CondVar read_due_;
   std::uint32_t resting_readers_ EC_GUARDED_BY(mutex_) = 0;
-  // Of them, that were told and have not looked yet.
+  // Readers that were told and have not looked yet.
   std::uint32_t called_readers_ EC_GUARDED_BY(mutex_) = 0;
   std::uint32_t resting_ EC_GUARDED_BY(mutex_) = 0;  // workers that wait for the queue
   bool is_waking_ EC_GUARDED_BY(mutex_) = false;     // one was told, and has not looked yet

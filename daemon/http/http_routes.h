@@ -142,7 +142,7 @@ void set_loss_headers(Call& call, const ingest::Outcome& outcome);
 // `,"expired":3` and so on, for an object; empty where there are none.
 std::string loss_members(const ingest::Outcome& outcome);
 
-// Of all requests and messages, in the status: sums, and of devices that the principal may read.
+// Losses of all requests and messages, in the status: sums, and by device as far as it may be read.
 wire::Json losses_json(const HttpContext& context, const auth::Principal& principal);
 // The same for /metrics.
 std::string loss_metrics(const HttpContext& context, const auth::Principal& principal);

@@ -79,7 +79,7 @@ class HttpServer {
   // InvalidArgument: nothing has changed.
   Status reload(const config::HttpSettings& settings);
 
-  // Of the TCP listener: what the system chose for port 0. 0 when TCP is off.
+  // The port of the TCP listener: what the system chose for port 0. 0 when TCP is off.
   std::uint16_t tcp_port() const;
 
  private:

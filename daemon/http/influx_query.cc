@@ -130,7 +130,7 @@ class InfluxAnswer final : public PieceSource {
   const auth::Principal principal_;
   catalog::Catalog& catalog_;
   std::size_t next_ = 0;  // statement
-  // Of SHOW MEASUREMENTS at hand.
+  // The SHOW MEASUREMENTS at hand.
   bool is_listing_ = false;
   std::set<std::string> names_;  // that come next
   bool is_all_ = true;           // and no others behind them

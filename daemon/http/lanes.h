@@ -24,7 +24,7 @@ inline constexpr std::size_t kLanes = 4;
 
 Lane lane_of(const RequestHead& head);
 
-// So many of those that read work at once; the others wait, those first that wait longest.
+// Lets a number of reads work at once; the others wait, those first that wait longest.
 // Thread-safe.
 class ReadSlots {
  public:

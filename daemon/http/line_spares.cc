@@ -31,7 +31,7 @@ LineSpares::Loan LineSpares::take(std::string_view namespace_name) {
     const auto served = std::find_if(
         spares_.rbegin(), spares_.rend(),
         [namespace_name](const auto& each) { return each->namespace_name == namespace_name; });
-    // Of others the one that was used longest ago gives way, once there are as many as are kept.
+    // The spare that was used longest ago gives way, once there are as many as are kept.
     if (served != spares_.rend()) {
       const auto at = std::prev(served.base());
       spare = std::move(*at);

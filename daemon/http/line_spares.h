@@ -32,7 +32,7 @@ class CatalogSeries final : public wire::KnownSeries {
   const catalog::Catalog& catalog_;
 };
 
-// Of one request at a time; between two it holds nothing of either but names.
+// Spares of one request at a time; between two it holds nothing of either but names.
 struct LineSpare {
   std::string namespace_name;
   std::uint64_t generation = 0;  // of the catalog when it was made
@@ -47,7 +47,7 @@ struct LineSpare {
 
 class LineSpares {
  public:
-  // Of one that is kept, and how many are. What they take is set aside in the engine.
+  // The size of a spare that is kept, and how many are. What they take is set aside in the engine.
   static constexpr std::size_t kSpareMaxBytes = 3u << 20;
   static constexpr std::size_t kSparesMax = 4;
 
@@ -72,7 +72,7 @@ class LineSpares {
   // One that served the namespace, where there is one. Those that may know names that were erased
   // since are gone.
   Loan take(std::string_view namespace_name);
-  // Those that nobody has.
+  // Forgets the spares that nobody has.
   void forget();
 
  private:

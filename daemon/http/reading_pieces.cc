@@ -7,7 +7,7 @@ namespace {
 
 // Looking at the clock for every reading would cost as much as formatting one.
 constexpr int kReadingsPerClockLook = 8;
-// Of a large text at once: escaped it may be six times as long.
+// How much of a large text goes at once: escaped it may be six times as long.
 constexpr std::size_t kTextSliceBytes = 8u << 10;
 
 }  // namespace

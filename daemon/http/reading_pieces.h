@@ -14,7 +14,7 @@ namespace edgecase::http {
 // What a format has around its readings.
 enum class Frame : unsigned char { Whole, None };
 
-// Of readings of all namespaces, line protocol tells which is whose.
+// A formatter; for readings of all namespaces line protocol tells which is whose.
 wire::ReadingFormatter formatter_for(const Call& call, wire::ReadingFormat format);
 
 class ReadingPieces final : public PieceSource {

@@ -149,7 +149,7 @@ Result<std::unique_ptr<query::ReadingCursor>> open_value(HttpContext& context, c
                                     call.parameter("purpose"));
   }
   request.purpose = call.parameter("purpose");
-  // Who stored it before the clock was right was told an undated one.
+  // A client that stored it before the clock was right was told an undated time.
   const std::int64_t time_ns = context.parts.ingest.times().dated_ns(*address.time_ns);
   request.from_ns = time_ns;
   request.limit = 1;

@@ -279,7 +279,7 @@ bool HeadParser::finish() {
   return true;
 }
 
-// Of a method's name, or of a line break that some clients send before it.
+// Whether a head begins so: a method's name, or the line break that some clients send first.
 bool can_begin(char c) {
   return is_token_character(c) || c == '\r' || c == '\n';
 }

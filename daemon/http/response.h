@@ -41,7 +41,7 @@ struct Response {
   std::vector<std::pair<std::string, std::string>> headers = {};
   std::string body = {};
   SendPiece pieces = {};  // in place of `body`
-  // Of all pieces. Without it HTTP/1.1 gets chunks, and HTTP/1.0 what comes until the end.
+  // The length of all pieces. None: HTTP/1.1 gets chunks, HTTP/1.0 what comes until the end.
   std::optional<std::uint64_t> pieces_bytes = std::nullopt;
 
   bool has_header(std::string_view name) const;

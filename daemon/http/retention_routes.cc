@@ -21,7 +21,7 @@ using Rules = std::vector<retention::Rule>;
 // Devices of a group that are looked up at once.
 constexpr std::size_t kGroupPage = 500;
 
-// Of the devices of which something is said, a rule each where anything is stored of it.
+// Makes a rule for each device of which something is said, where anything is stored of it.
 Status each_of_group(const HttpContext& context, const std::string& wanted,
                      const catalog::DeviceFilter& filter, std::int64_t retention_ns,
                      const std::function<Status(const Rules&)>& take) {
@@ -89,7 +89,7 @@ Json rule_json(const retention::Rule& rule) {
           {"keep", wire::keep_text(rule.retention_ns)}};
 }
 
-// Of a group of devices, which the audit log names.
+// Notes the devices of a group, which the audit log names.
 void note_reach(const Call& call, const Rules& rules) {
   if (call.has("select")) return;
   std::optional<query::Reach>& reach = call.exchange.audit.reach;
@@ -191,7 +191,7 @@ void post_retention(HttpContext& context, Call& call) {
   call.answer_json(200, wire::dump(*done));
 }
 
-// Of a group: those of its devices that have one.
+// Clears rules; of a group those of its devices that have one.
 Result<Json> delete_retention(HttpContext& context, const Call& call) {
   EC_TRY(auth::authorize_administration(call.principal()));
   std::size_t cleared = 0;

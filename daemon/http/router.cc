@@ -217,7 +217,7 @@ void Router::handle(const Entry& entry, Call& call) {
   Exchange& exchange = call.exchange;
   if (exchange.long_answer.bytes() > 0 || exchange.long_answer.grow(1)) return;
   call.response.pieces = nullptr;
-  // Who only reads comes to the same once more.
+  // A request that only reads comes to the same once more.
   exchange.waits = exchange.may_wait && entry.effect == Effect::Reads;
   if (exchange.waits) return;
   call.answer_error(busy("too many long answers are being sent"));

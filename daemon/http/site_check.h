@@ -52,10 +52,10 @@ std::vector<std::string> own_names(std::string_view host_name, std::string_view 
 // NotAllowed says which header gave it away.
 Status check_site(const RequestHead& head, Effect effect, const Sites& sites);
 
-// Who asks, before it is known which token was shown: whoever is at the other end, or, of what a
-// proxy handed on, somebody elsewhere: by the address that the proxy gives if it is one of
-// `sites`, else by the proxy's own. A proxy on this machine that adds no header is known by
-// HTTP/1.0 with a Host, and by a Referer of another host; one that hides all of that is not known.
+// The asker, before it is known which token was shown: whoever is at the other end, or, of what a
+// proxy handed on, somebody elsewhere: by the address that the proxy gives if it is one of `sites`,
+// else by the proxy's own. A proxy on this machine that adds no header is known by HTTP/1.0 with a
+// Host, and by a Referer of another host; one that hides all of that is not known.
 auth::Principal asker(const RequestHead& head, const auth::Principal& connection,
                       const Sites& sites);
 

@@ -183,7 +183,7 @@ Result<Expr> parse_parameter(TokenReader& reader, const Token& token) {
   return number;
 }
 
-// Of a number the sign is its own; anything else is multiplied by it.
+// A number has its own sign; anything else is multiplied by it.
 Result<Expr> parse_signed(TokenReader& reader, const Token& sign) {
   const bool is_negative = sign.text == "-";
   const TokenReader::Nesting nesting(reader);

@@ -129,7 +129,7 @@ enum class Verb : unsigned char {
   NotOffered,           // InfluxQL has it and this does not: name
 };
 
-// Of CREATE DATABASE and of retention policies; what was not given is unset. A duration of 0 is
+// What CREATE DATABASE and retention policies say; what was not given is unset. A duration of 0 is
 // forever.
 struct Policy {
   std::optional<std::int64_t> duration_ns, shard_duration_ns, replication;

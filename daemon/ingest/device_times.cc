@@ -16,10 +16,10 @@ namespace {
 constexpr std::size_t kWays = 8;
 constexpr std::size_t kSlotsAtFirst = 1u << 10;
 
-// Of a series whose newest time cannot be read, for this once: then each time is looked at.
+// A series whose newest time cannot be read, for this once: then each time is looked at.
 constexpr std::int64_t kUnreadable = INT64_MAX;
 
-// Of series that have no number yet: these count from 1 within a call.
+// Stands for the namespace of series that have no number yet: these count from 1 within a call.
 constexpr NamespaceId kNoNamespace = ~NamespaceId{0};
 
 std::uint64_t hash_of(const catalog::SeriesId& id) {

@@ -17,11 +17,11 @@ namespace {
 constexpr std::size_t kEntryOverheadBytes = 1 + 3 * 5 + wire::kReadingKeyBytes;
 constexpr std::size_t kUsualEntryBytes = wire::kReadingKeyBytes + wire::kNumberValueBytes;
 
-// Of slices that wait for others (WriteBatch::size_bytes()): less than any memtable, and little
-// enough that others need not wait long for their turn.
+// How large slices that wait for others become (WriteBatch::size_bytes()): less than any memtable,
+// and little enough that others need not wait long for their turn.
 constexpr std::size_t kGatheredBytes = 7u << 18;
 
-// Of new series among them: each is looked up until its series is durable, and these take memory.
+// How many readings of new series wait: each is looked up until durable, and takes memory.
 constexpr std::size_t kNewReadingsWaitMax = 1'024;
 
 // No more is reserved for a request at first: most are small.

@@ -59,7 +59,7 @@ struct IngestBuffers {
   Gathered gathered;
   NewSeries fresh;
   catalog::SeriesMemo series;
-  // Of the slice at hand.
+  // What belongs to the slice at hand.
   std::vector<catalog::SeriesId> ids;
   std::vector<std::int64_t> times;
   ReplacedSearch replaced;
@@ -104,7 +104,7 @@ struct IngestRequest {
   std::span<const Author> authors = {};        // of that slice, in order
   std::span<const RecordChange> records = {};  // written behind it, in their order
 
-  // Of the gate of fences: no two at once by one thread, which would wait for itself.
+  // A pass of the gate of fences: no two at once by one thread, which would wait for itself.
   struct Inside {
     explicit Inside(erase::Fences& fences) : pass(fences.enter()) {}
     const erase::Fences::Pass pass;

@@ -44,7 +44,7 @@ class LeftCopies {
   struct Copies {
     NamespaceId namespace_id = 0;
     KeyRange keys;
-    // Who may see them; none: not asked since the last move.
+    // The readers that may see them; none: not asked since the last move.
     std::optional<std::weak_ptr<const void>> readers;
   };
 

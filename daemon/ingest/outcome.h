@@ -49,7 +49,7 @@ struct Outcome {
 
   std::uint64_t of(Loss loss) const { return counts[static_cast<std::size_t>(loss)]; }
   std::uint64_t& of(Loss loss) { return counts[static_cast<std::size_t>(loss)]; }
-  // Those that nobody finds now.
+  // Counts readings that nobody finds now.
   std::uint64_t not_stored() const {
     std::uint64_t all = 0;
     for (const std::uint64_t count : counts) all += count;
@@ -158,7 +158,7 @@ class LossRecords {
 // Counts what was not kept where each is told of it. Thread-safe.
 class Losses {
  public:
-  // Of the audit log's records.
+  // The operation of the audit log's records.
   static constexpr std::string_view kOperation = "ingest.lost";
 
   // `retention` and `audit` may be null. All outlive it.
@@ -166,8 +166,8 @@ class Losses {
          retention::RetentionService* retention, audit::AuditLog* audit)
       : engine_(engine), clock_(clock), catalog_(catalog), retention_(retention), audit_(audit) {}
 
-  // Those of a slice that are in the engine and not there: another one of the slice replaces them,
-  // or their rule keeps nothing that old.
+  // Appends readings of a slice that are in the engine and not there: another one of the slice
+  // replaces them, or their rule keeps nothing that old.
   void append_lost(std::span<const wire::Reading> readings, std::span<const catalog::SeriesId> ids,
                    std::span<const std::int64_t> times, ReplacedSearch& search,
                    std::vector<LostReading>& lost) const;

@@ -86,7 +86,7 @@ class ReadingFeed {
   Mutex mutex_;
   std::deque<std::shared_ptr<const Block>> blocks_ EC_GUARDED_BY(mutex_);  // oldest first
   std::size_t bytes_ EC_GUARDED_BY(mutex_) = 0;
-  // Of these and of what pages keep besides.
+  // Bytes of these and of what pages keep besides.
   const std::shared_ptr<std::atomic<std::size_t>> alive_bytes_ =
       std::make_shared<std::atomic<std::size_t>>(0);
   Position next_ EC_GUARDED_BY(mutex_);  // of the reading that comes next

@@ -48,12 +48,12 @@ class ReadingTimes {
   // The first of so many.
   std::int64_t take_arrival_times(std::int64_t count);
 
-  // Of a time that a device says, of what arrives now: is_believable_time().
+  // Whether a time that a device says now can be one: is_believable_time().
   bool is_believable(std::int64_t time_ns) const;
   std::vector<DeviceTimes::Verdict> preview(std::span<const DeviceTimes::Asked> asked) {
     return device_times_.preview(asked);
   }
-  // Those that are believable by themselves: DeviceTimes::settle().
+  // Settles times that are believable by themselves: DeviceTimes::settle().
   DeviceTimes::Replaced settle(std::span<const DeviceTimes::Asked> asked);
   // Deletes readings of one series: what the daemon itself keeps a bounded number of (`_rejected`).
   // Durable with the next ingest(). Errors: the engine's.

@@ -142,7 +142,7 @@ Status Redating::date_periods() {
   return ok();
 }
 
-// Of an earlier boot, all its periods.
+// Dates all periods of an earlier boot.
 Status Redating::date_boot(std::span<UndatedPeriod> boot, std::int64_t& next_boot_at_ns) {
   const auto waits = [](const UndatedPeriod& each) { return each.state == State::Waits; };
   const auto known = std::find_if_not(boot.begin(), boot.end(), waits);

@@ -16,8 +16,8 @@
 
 namespace edgecase::ingest {
 
-// Who brought the readings from this one on, up to the next author's, for the audit log: where that
-// is not the batch's principal.
+// The bringer of the readings from this one on, up to the next author's, for the audit log: where
+// that is not the batch's principal.
 struct Author {
   std::size_t first_reading = 0;
   std::string_view name;   // as a principal's
@@ -62,8 +62,8 @@ class StoredDevices {
   void make_index_larger();
 
   std::vector<Device> devices_;
-  // Of those without an author: how many devices there were with it; 0: none. As many as a power of
-  // two, half of them taken at most; the next ones are looked at where one is.
+  // An index over devices without an author: how many devices there were with it; 0: none. As many
+  // as a power of two, half of them taken at most; the next ones are looked at where one is.
   std::vector<std::uint32_t> index_;
   std::size_t indexed_ = 0;
   std::vector<Namespace> namespaces_;

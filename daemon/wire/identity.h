@@ -64,8 +64,8 @@ Identity identity_of(const SeriesIdentity& given, std::string_view device, std::
 // The way back; `body` is where the bytes lie that the result may view, beside `identity`.
 SeriesIdentity series_identity(const Identity& identity, std::string_view device,
                                std::string_view sensor, Bytes& body);
-// That of what did not come as line protocol: the sensor is the measurement, `device` the only tag,
-// `value` the field.
+// The identity of what did not come as line protocol: the sensor is the measurement, `device` the
+// only tag, `value` the field.
 inline SeriesIdentity identity_of_names(std::string_view sensor) {
   return {static_cast<std::uint16_t>(sensor.size()), kDeviceTag, {}};
 }

@@ -23,7 +23,7 @@ std::uint64_t word_at(const char* at) {
   return word;
 }
 
-// Of all bytes: tag sets differ anywhere.
+// A hash of all bytes: tag sets differ anywhere.
 std::uint64_t hash_of(std::string_view raw) {
   constexpr std::uint64_t kOdd = 0x9e3779b97f4a7c15;
   constexpr std::size_t kWord = sizeof(std::uint64_t);
@@ -130,7 +130,7 @@ Status LineNames::select(std::string_view raw, ReadingBatch& batch) {
   return ok();
 }
 
-// Of the set of that text, or a free one. There are places.
+// The place of the set with that text, or a free one. There are places.
 LineNames::Place& LineNames::place_of(std::string_view raw, std::uint64_t hash) {
   for (std::uint64_t at = hash;; ++at) {
     Place& place = by_raw_[at & (by_raw_.size() - 1)];
@@ -220,7 +220,7 @@ Status LineNames::name(std::string_view raw, ReadingBatch& batch, Reading& readi
   return ok();
 }
 
-// Of a field whose name does not tell it.
+// Identifies a field whose name does not tell it.
 const SeriesIdentity* LineNames::identify(const Kind& kind, std::string_view field,
                                           ReadingBatch& batch) const {
   Bytes body;
@@ -268,7 +268,7 @@ Status LineNames::build(std::string_view raw, ReadingBatch& batch, TagSet& set) 
   measurement_ = measurement;
   describe(set);
   set_old_prefix(measurement, named_by_[1] == nullptr ? named_by_[0] : nullptr);
-  // Of no other tags both rules make one name.
+  // Both rules make one name where there are no other tags.
   const bool may_be_old = !suffix_.empty() && named_by_[1] == nullptr && known_ != nullptr &&
                           known_->has_device(namespace_name_, set.device);
   key_.clear();
@@ -382,7 +382,7 @@ void LineNames::fill(Kind& kind, std::string_view device, ReadingBatch& batch) c
       SeriesIdentity{static_cast<std::uint16_t>(kind.prefix.size()), kind.device_keys, {}});
 }
 
-// Of a set that build() has just made.
+// Remembers a set that build() has just made.
 LineNames::TagSet& LineNames::remember(const TagSet& built, std::uint64_t hash,
                                        ReadingBatch& batch) {
   if (sets_.size() == kRememberedTagSetsMax) {

@@ -92,10 +92,10 @@ class LineNames {
     std::string_view key;     // by which it is found
     std::string_view prefix;  // of the sensors, before the field
     std::string_view suffix;  // and behind it
-    // Of a device that may have series by the rule of 0.1; else empty.
+    // A device that may have series by the rule of 0.1; else empty.
     std::string_view device;
     std::string_view old_prefix;
-    // Of all its series: the identity that their names tell; null: they do not.
+    // The identity that the names of all its series tell; null: they do not.
     const SeriesIdentity* plain = nullptr;
     std::string_view measurement, device_keys;
     // The tags that do not name the device, as in an identity's bytes: how many, and they.
@@ -122,7 +122,7 @@ class LineNames {
     std::string_view value;
   };
 
-  // Of texts as short as keys are it is less work than a call.
+  // Compares texts as short as keys are, which is less work than a call.
   static bool is_same(const char* a, const char* b, std::size_t bytes) {
     const auto differ = [&]<typename Word>(Word) {
       Word words[4];
@@ -166,7 +166,7 @@ class LineNames {
   std::uint32_t next_number_ = 1;
 
   TagSet* current_ = nullptr;
-  // Of the current set's kind.
+  // The fields of the current set's kind.
   const Field* fields_begin_ = nullptr;
   const Field* fields_end_ = nullptr;
   const Field* field_ = nullptr;  // which is expected next
@@ -180,7 +180,7 @@ class LineNames {
   TagSet unremembered_;
   Kind unremembered_kind_;
   const KnownSeries* known_ = nullptr;
-  // Of the set that is being built.
+  // The set that is being built.
   std::vector<Tag> tags_;
   std::string device_, prefix_, suffix_, old_prefix_, key_;
   std::string_view measurement_, device_keys_;

@@ -291,7 +291,7 @@ bool LineProtocolDecoder::decode_bool(Value& value) {
 }
 
 bool LineProtocolDecoder::decode_timestamp(std::int64_t& time_ns) {
-  // So many digits are less than 2^64: nothing needs to be asked of each.
+  // As many digits are less than 2^64: nothing needs to be asked of each.
   constexpr std::ptrdiff_t kTimeDigitsMax = 19;
   std::uint64_t digits = 0;
   const char* p = position_;

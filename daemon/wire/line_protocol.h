@@ -51,7 +51,7 @@ enum class InfluxVersion : unsigned char { V1, V2 };
 // the ones there are.
 Result<std::int64_t> parse_precision_ns(std::string_view text, InfluxVersion version);
 
-// Of files (reading_format.h); what comes over HTTP says where it belongs by itself.
+// A comment in files (reading_format.h); what comes over HTTP says where it belongs by itself.
 inline constexpr std::string_view kLineContext = "# CONTEXT-DATABASE:";
 enum class LineContexts : unsigned char { PassedOver, Followed };
 

@@ -62,7 +62,7 @@ struct Value {
     return x;
   }
 
-  // Of one type, too: 1 is not 1.0.
+  // Equal in type, too: 1 is not 1.0.
   friend bool operator==(const Value& a, const Value& b) {
     if (a.type != b.type) return false;
     switch (a.type) {
@@ -101,7 +101,7 @@ struct Reading {
   // On the way in: how long the topic's rule keeps the series, or one of the two below.
   std::int64_t retention_ns = 0;
   const TopicMetadata* metadata = nullptr;  // and what it says of new devices; null: nothing
-  // Of its series; null: its names say all that there is. Owned like the names.
+  // The identity of its series; null: its names say all that there is. Owned like the names.
   const SeriesIdentity* identity = nullptr;
   // Not 0: under one ReadingBatch::numbering, readings with the same number are of the same
   // namespace, device and sensor.
@@ -114,8 +114,8 @@ inline constexpr std::int64_t kRetentionOfNoTopic = -1;  // its topic's rule say
 // What one request or message holds. Owned by one thread.
 struct ReadingBatch {
   std::vector<Reading> readings;
-  // Of whoever numbered the series of `readings`; another one whenever a number may mean another
-  // series than it did, in whatever batch. 0: nobody did.
+  // The numbering of the series of `readings`; another one whenever a number may mean another
+  // series than it did, in whatever batch. 0: nobody numbered them.
   std::uint64_t numbering = 0;
 
   // Copies `text` into the batch; the view lives as long as the batch, or until clear().

@@ -68,7 +68,7 @@ inline Result<std::optional<std::int64_t>> time_of(const Scalar& given) {
   }
 }
 
-// Of a number or a truth value.
+// Takes a number or a truth value.
 inline Status take_plain_value(const Scalar& given, ValueType type, Value& value) {
   const bool is_number = given.kind == Scalar::Kind::Integer || given.kind == Scalar::Kind::Huge ||
                          given.kind == Scalar::Kind::Decimal;

@@ -11,7 +11,7 @@
 namespace edgecase::engine {
 namespace {
 
-// Of a store without a whole manifest nobody knows where its log begins: that something older is
+// Finds the log. Nobody knows where it begins where no manifest is whole: that something older is
 // gone says nothing then.
 Result<WalContents> find_log(FileSystem& file_system, const StoreFiles& files,
                              std::uint64_t oldest_needed) {

@@ -54,7 +54,7 @@ std::vector<LostKeys> without_erased(const LostKeys& lost, std::span<const Range
 struct Carving {
   // Stretches that are lost, in key order; none: there is nothing to be done.
   std::vector<LostKeys> lost;
-  // Of value files, what the table pointed to in stretches of which no record can be read.
+  // What of value files the table pointed to in stretches of which no record can be read.
   std::vector<ValueFileUse> unknown_uses;
 };
 

@@ -14,7 +14,7 @@ constexpr std::uint64_t kSliceTurns = 1u << 13;
 constexpr std::uint64_t kIdleBytesPerSecond = 1u << 20;
 constexpr std::int64_t kIdleCheckNs = 1'000'000'000;
 
-// Of all that merges ever wrote, one part in so many may be lost when they make way, besides
+// One part in this many of all that merges ever wrote may be lost when they make way, besides
 // discarded_bytes_min.
 constexpr std::uint64_t kDiscardedPart = 4;
 

@@ -32,9 +32,9 @@ class ErasureDamage {
   // Reads all again that leads to the value file, past the page cache. Whether damage is found that
   // was not known.
   bool finds_damage_at(const Version& version, FileNumber number);
-  // Of a value file that does not open nobody can tell what lies in it, and nothing of it can be
-  // read: it goes, and what points into it stays damaged, as of any file that is missing. False: it
-  // may open after all, or nothing points into it, and it goes as others do.
+  // Nobody can tell what lies in a value file that does not open, and nothing of it can be read: it
+  // goes, and what points into it stays damaged, as of any file that is missing. False: it may open
+  // after all, or nothing points into it, and it goes as others do.
   Result<bool> destroy_unreadable(const Version& version, FileNumber number);
 
  private:

@@ -49,7 +49,7 @@ Result<std::unique_ptr<ValueTableReader>> open_values(FileSystem& file_system,
   return ValueTableReader::open(std::move(file), place.store_id, place.number, place.keys);
 }
 
-// Those that the file may hold something of, as far as its summary tells.
+// The ranges that the file may hold something of, as far as its summary tells.
 std::vector<RangeDelete> ranges_in(const ValueTableSummary& summary,
                                    std::span<const RangeDelete> ranges) {
   std::vector<RangeDelete> found;
@@ -113,8 +113,8 @@ class OrderedSearch {
     std::optional<Bounds> bounds;  // none: it is blank
   };
 
-  // Of the first item from `index` on that is not blank; `index` moves there. Null when there is
-  // none, or when it cannot be told.
+  // The bounds of the first item from `index` on that is not blank; `index` moves there. Null when
+  // there is none, or when it cannot be told.
   Result<const Bounds*> bounds_from(std::size_t& index) {
     for (; index < summary_.items.size(); ++index) {
       Seen& seen = seen_[index];

@@ -29,7 +29,7 @@ Result<LiveItems> find_live_items(TableCache& tables, const Version& version,
                                   const std::set<FileNumber>& lost);
 
 struct ErasedItems {
-  // That nothing points to and that hold an entry of the ranges, or cannot be read; by offset.
+  // By offset: items without a pointer that hold an entry of the ranges, or are unreadable.
   std::vector<ValuePointer> items;
   std::uint64_t bytes = 0;
   // The file's own summary may name a key of the ranges.

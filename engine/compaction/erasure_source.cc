@@ -12,8 +12,8 @@ namespace {
 
 // While readers hold old files, or a flush is on its way.
 constexpr std::int64_t kHeldCheckNs = 20'000'000;
-// Of value files that are looked at in one slice; files whose live items are listed at once; whose
-// items are overwritten in one slice.
+// Bytes of value files that are looked at in one slice; files whose live items are listed at once;
+// items that are overwritten in one slice.
 constexpr std::uint64_t kBytesOfOneLook = 8u << 20;
 constexpr std::size_t kFilesOfOneLook = 512;
 constexpr std::size_t kFilesOfOneBlanking = 16;
@@ -199,7 +199,7 @@ Result<Offer> ErasureSource::empty_values(const Version& version) {
 Result<Offer> ErasureSource::finish_round() {
   EC_TRY(remove_old_files());
   EC_ASSIGN_OR_RETURN(const bool held, readers_hold());
-  // Who began to read between the erasure and now, and does not know yet that its files go.
+  // A reader that began between the erasure and now does not know yet that its files go.
   if (held) context_.host.revoke();
   if (!held && !round_->to_blank.empty()) {
     EC_TRY(blank_items());

@@ -9,7 +9,7 @@
 //   3. once nobody reads old files any more, what was found is overwritten where it lies;
 //   4. the engine does the rest, and forgets the ranges.
 // A round that fails is no failure of the lane: it begins again after a while. engine/README.md,
-// "Erasure".
+// "Erase".
 //
 // Threads: what is public and not of WorkSource may be called from any; the rest is the lane's.
 #pragma once
@@ -49,7 +49,7 @@ class ErasureSource final : public WorkSource {
 
   Urgency urgency() override;
   Result<Offer> next(const LaneView& view) override;
-  // Who waits for an erasure does not wait for a merge.
+  // An erasure that is waited for does not wait for a merge.
   bool frees_more_than(std::uint64_t) override { return urgency() == Urgency::Awaited; }
   void committed(const FinishedMerge& merge, bool own) override;
   bool settles(const Status& failure) override;
@@ -62,7 +62,7 @@ class ErasureSource final : public WorkSource {
     ErasureTargets targets;
     PurgeContext purge;  // the same ranges, as merges want them
     SequenceNumber through = 0;
-    // Of tables: none holds anything of the ranges.
+    // A version none of whose tables holds anything of the ranges.
     std::weak_ptr<const Version> purged;
     // Value files of the ranges' namespaces that were there when it began.
     std::set<FileNumber> to_look_at;

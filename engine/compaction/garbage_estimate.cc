@@ -32,7 +32,7 @@ constexpr std::size_t kFruitlessMax = 8;
 constexpr double kFruitlessShare = 0.1;
 constexpr std::size_t kSkippedRoundsMax = 16;
 
-// Of merges of single values; old ones fade.
+// How many merges of single values are remembered; old ones fade.
 constexpr double kSharesRemembered = 4;
 
 }  // namespace
@@ -61,8 +61,8 @@ void GarbageEstimate::follow(const Version& version) {
   suspected_bytes_ = ledger_.dead_bytes() + suspected_singles_bytes_;
 }
 
-// Of single values, which their records tell of when they are merged: what runs besides the largest
-// of a namespace will supersede, as far as the last merges tell.
+// Suspects single values. Their records tell when they are merged what runs besides the largest of
+// a namespace will supersede, as far as the last merges tell.
 std::uint64_t GarbageEstimate::suspect_singles(const Version& version) {
   std::uint64_t all_bytes = 0;
   std::uint64_t single_bytes = 0;
@@ -139,7 +139,7 @@ void GarbageEstimate::list_samples(const Version& version, std::uint64_t age_byt
     if (ledger_.is_stale(table->number) && age_bytes >= age_bytes_min)
       oldest.emplace_back(age_bytes, table->number);
   }
-  // Of the same age the one with the smaller number: it has had more time to die.
+  // At the same age the smaller number comes first: it has had more time to die.
   std::stable_sort(oldest.begin(), oldest.end(), [](const auto& a, const auto& b) {
     return a.first != b.first ? a.first > b.first : a.second < b.second;
   });

@@ -38,11 +38,11 @@ class GarbageEstimate {
  public:
   explicit GarbageEstimate(const CompactorContext& context) : context_(context) {}
 
-  // Of this version from now on.
+  // Estimates for this version from now on.
   void follow(const Version& version);
   // `after` is the version with the merge.
   void note_merge(const FinishedMerge& merge, const Version& after);
-  // Of these nothing is dead.
+  // Notes tables of which nothing is dead.
   void note_clean(std::span<const TableMetadata> tables);
 
   // Tables that wait to be sampled, one at a time; `idle`: however little is found.
@@ -70,7 +70,7 @@ class GarbageEstimate {
   double idle_share() const { return idle_share_.load(); }
   // How much more of it there is with each byte that flushes write.
   double dying_share() const { return dying_share_.load(); }
-  // So much garbage a useful byte may be there beyond what a store may hold that does not grow.
+  // How much garbage a useful byte may be there beyond what a store may hold that does not grow.
   double grace() const;
 
  private:

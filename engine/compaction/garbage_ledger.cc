@@ -6,7 +6,7 @@
 namespace edgecase::engine {
 namespace {
 
-// Of what was learned before, with each pair of notes: some twenty pairs count.
+// The part of what was learned before that stays with each pair of notes: some twenty pairs count.
 constexpr double kFade = 0.95;
 // A share is no surer than that: its logarithm must stay finite.
 constexpr double kLiveShareMin = 0.02;

@@ -25,7 +25,7 @@ class GarbageLedger {
   std::uint64_t age_bytes(FileNumber table) const;
   // As of now.
   double dead_share(FileNumber table) const;
-  // Of all tables.
+  // Dead bytes of all tables.
   std::uint64_t dead_bytes() const;
   // How much more dies with each byte that flushes write.
   double dying_share() const;

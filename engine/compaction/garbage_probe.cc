@@ -21,7 +21,7 @@ constexpr std::size_t kNewPlaces = 4;
 constexpr std::size_t kNewKeysPerPlace = 8;
 constexpr std::size_t kRecordsApart = 4;
 constexpr std::size_t kNewKeysMin = 8;
-// So many items of series in a row, and it is left at that.
+// After this many items of series in a row it is left at that.
 constexpr std::size_t kSeriesMax = 4;
 
 struct Sample {

@@ -10,7 +10,7 @@
 
 namespace edgecase::engine {
 
-// Of the table that `plan` is to clean: between 0 and 1. `random` chooses the sample.
+// The dead share, 0 to 1, of the table that `plan` is to clean. `random` chooses the sample.
 Result<double> probe_dead_share(TableCache& tables, const MergePlan& plan, std::uint64_t random);
 
 // Which part of what a flush wrote takes the place of older entries, from a sample of the keys that

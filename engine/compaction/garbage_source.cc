@@ -50,7 +50,7 @@ Result<Offer> GarbageSource::next(const LaneView& view) {
 }
 
 EvacuationLimits GarbageSource::evacuation_limits(const Version& version) const {
-  // Of all bytes, not of the useful ones.
+  // Shares of all bytes, not of the useful ones.
   constexpr double kUseful = 1 / (1 - EvacuationLimits{}.garbage_share);
   const double grace = garbage_.grace();
   EvacuationLimits limits;

@@ -8,9 +8,9 @@ namespace {
 
 constexpr std::size_t kNoSlot = SIZE_MAX;
 
-// Of a group's entries; where this part are deletes that can go, it is worth writing it again.
+// Where this part of a group's entries are deletes that can go, it is worth writing it again.
 constexpr std::uint64_t kDeletesShare = 8;
-// Of a group's entries; a group of which less is dead is not worth writing again.
+// A group of whose entries a smaller part is dead is not worth writing again.
 constexpr std::uint64_t kDeadShare = 10;
 
 // A step in which `rule`, which may be null, is asked.
@@ -324,7 +324,7 @@ Status MergeJob::copy(RecordCursor& cursor, bool misplaced) {
   return output_.copy(cursor.record(), *item, expiry_of_copy(cursor.record(), misplaced));
 }
 
-// That of the file it lay in, unless that was cut by other rules; by its first key where that
+// The expiry of the file it lay in, unless that was cut by other rules; by its first key where that
 // tells.
 ItemExpiry MergeJob::expiry_of_copy(const UMetaRecord& record, bool misplaced) const {
   const auto file = plan_.evacuated_expiry.find(record.pointer.file_number);
@@ -374,7 +374,7 @@ Status MergeJob::merge_entries(std::uint64_t& turns) {
   return ok();
 }
 
-// Of several inputs.
+// Merges an entry of several inputs.
 Status MergeJob::merge_entry() {
   const std::vector<std::size_t>& equals = groups_->equals();
   std::size_t newest = equals.front();

@@ -37,7 +37,7 @@ class MergeJob {
   const std::vector<FileNumber>& replaced_tables() const { return replaced_tables_; }
   // Whether a slice ended before its inputs did.
   bool leaves_rest() const { return leaves_rest_; }
-  // Of the tables that came out: those of what was merged, not of what stays in its run. Once done.
+  // The tables that came out of what was merged, not of what stays in its run. Once done.
   std::span<const TableMetadata> merged(const TableOutput& output) const {
     return std::span(output.tables).subspan(merged_begin_, merged_end_ - merged_begin_);
   }
@@ -52,7 +52,7 @@ class MergeJob {
   Status enter(ByteView key, TableKind kind);
   Status next_phase();
 
-  // Of slices and ranges: merge_job_rests.cc.
+  // Slices and ranges: merge_job_rests.cc.
   bool is_behind_range(ByteView key) const;
   bool slice_is_done() const;
   Status write_head();

@@ -1,5 +1,5 @@
 // Merges of a part of the key space: what lies before it and behind it stays in its runs, in tables
-// that are cut where the part begins and ends. engine/README.md, "Compaction".
+// that are cut where the part begins and ends. engine/compaction/DESIGN.md.
 #include "compaction/merge_job.h"
 
 namespace edgecase::engine {

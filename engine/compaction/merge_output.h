@@ -26,13 +26,13 @@ class MergeOutput {
   struct Place {
     std::uint8_t level = 1;
     FileNumber run = 0;  // of slot 0; 0: a new one. Other slots are always new runs.
-    // Of all entries of rewritten groups; none: each keeps its own.
+    // The sequence of all entries of rewritten groups; none: each keeps its own.
     std::optional<SequenceNumber> one_sequence;
-    // Of every table (TableMetadata).
+    // Facts of every table (TableMetadata).
     SequenceNumber purged_sequence = 0;
     RuleEpoch rule_epoch = 0;
     LifeClass life = 0;  // of slot 0; of others, who begins them says
-    // Of slot 0, ascending: no table reaches over one of these keys, where others of the run lie.
+    // Slot 0's barriers, ascending: no table reaches over one, where others of the run lie.
     std::vector<Bytes> barriers;
     std::uint64_t table_item_bytes = kTableItemBytesMax;
   };
@@ -67,7 +67,7 @@ class MergeOutput {
   // Syncs what is not synced, directories included.
   Status finish();
   TableOutput take_output() { return std::move(output_); }
-  // Those that came out so far.
+  // Tables that came out so far.
   std::size_t closed_tables() const { return output_.tables.size(); }
   // Bytes written so far, on both drives.
   std::uint64_t bytes_written() const { return bytes_written_; }

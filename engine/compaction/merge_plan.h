@@ -69,7 +69,7 @@ struct MergePlan {
   // which asks the rule of every item, may set it to what the rule knows.
   SequenceNumber purged_sequence = 0;
   RuleEpoch rule_epoch = 0;
-  // Of the groups; 0 where they are of several (TableMetadata).
+  // The life class of the groups; 0 where they are of several (TableMetadata).
   LifeClass life = 0;
   // When what lies in evacuated files expires.
   std::map<FileNumber, ItemExpiry> evacuated_expiry;
@@ -80,7 +80,7 @@ struct MergePlan {
   std::uint64_t item_bytes() const;
   // Value tables that come out are closed at this size: a few of them make up the inputs.
   std::uint64_t value_file_bytes() const;
-  // Of a slice: metadata tables of what stays are no larger, so that the next slice writes little
+  // How large metadata tables of what a slice leaves may be, so that the next slice writes little
   // of it again.
   std::uint64_t rest_table_bytes() const;
 };

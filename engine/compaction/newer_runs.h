@@ -19,7 +19,7 @@ class NewerRuns {
   NewerRuns(TableCache& tables, const std::vector<MergeInput>& runs,
             const std::vector<MergeInput>& merged);
 
-  // Of a key at or after the one before.
+  // Whether a newer run supersedes a key at or after the one before.
   Result<bool> supersede(ByteView full_key, SequenceNumber sequence);
 
  private:

@@ -39,11 +39,11 @@ constexpr std::uint64_t kOwnFileShare = 8;
 // Where no more than this part overlaps, relocation is cheap at any time.
 constexpr std::uint64_t kLittleOverlapShare = 4;
 
-// So many bytes may be relocated for each run that a scan had to open beyond the first: about what
+// How many bytes may be relocated for each run that a scan had to open beyond the first: about what
 // opening it takes of the processor, a few times over.
 constexpr std::uint64_t kBytesPerScanRun = 16u << 10;
 
-// So little lives in such a file that it is emptied whatever the garbage is in all.
+// A file in which less lives is emptied whatever the garbage is in all.
 constexpr double kNearlyEmptyShare = 0.9;
 
 // A range ends where a table does, or at so many times what it should be.
@@ -246,7 +246,7 @@ std::optional<MergePlan> pick_evacuation(const Version& version, const Evacuatio
     garbage += dead;
     const double share = static_cast<double>(dead) / static_cast<double>(file.size_bytes);
     if (limits.among != nullptr && !limits.among->contains(number)) continue;
-    // Of a small file head and tail are a good part.
+    // Head and tail are a good part of a small file.
     if (share >= limits.file_share && dead >= kFileOverheadBytes)
       emptiest.push_back({share, number});
   }

@@ -1,5 +1,5 @@
 // What to merge next: pure functions of a version. The policy, and why it ends, stands in
-// engine/README.md, "Compaction".
+// engine/compaction/DESIGN.md.
 #pragma once
 
 #include <functional>
@@ -23,7 +23,7 @@ inline constexpr std::size_t kLevel0PiecesMin = 16;
 // Runs are looked at together when each is at most this many times as large as all smaller ones
 // among them: a large run is not written again for a small one.
 inline constexpr std::uint64_t kSimilarSize = 2;
-// So many of them make a merge worth it, by need.
+// How many records make a merge worth it, by need.
 inline constexpr std::size_t kWindowMinIdle = 2;
 inline constexpr std::size_t kWindowMinRecords = 4;  // nothing but records is written
 inline constexpr std::size_t kWindowMinScans = 8;    // for scans: what they overlap is written

@@ -1,6 +1,6 @@
 // What is to go for other reasons than a newer entry: entries that have expired, those that a
 // changed rule gives another time to go, those that range deletes cover. Pure functions of a
-// version; engine/README.md, "Expiry".
+// version; engine/expiry/DESIGN.md.
 #pragma once
 
 #include <optional>
@@ -26,7 +26,7 @@ struct PurgeContext {
   // Where what range deletes cover goes too, and single values that an entry of a group supersedes:
   // disjoint, in key order.
   std::vector<KeyBounds> within = {};
-  // Of that, what is newer need not go.
+  // What is newer than that need not go.
   SequenceNumber upto = UINT64_MAX;
 };
 
@@ -39,12 +39,12 @@ std::int64_t due_ns(const ValueFileMetadata& file, bool exact);
 bool is_over(const ValueFileMetadata& file, ByteView first, ByteView last,
              const ExpiryView& expiry);
 
-// Of a value file's bytes about how many, of a thousand, were given up: as if its entries lay
-// evenly between its first and its last time; 0 where these are not known.
+// About how many of a thousand of a value file's bytes were given up: as if its entries lay evenly
+// between its first and its last time; 0 where these are not known.
 std::uint64_t given_up_permille(const ValueFileMetadata& file, const ExpiryView& expiry);
 // From that share on what lives in the file is moved, so that the file goes.
 inline constexpr std::uint64_t kGivenUpPermille = 300;
-// Of value files that go because of what was given up.
+// Bytes of value files that go because of what was given up.
 std::uint64_t given_up_waiting_bytes(const Version& version, const ExpiryView& expiry);
 
 // Tables that hold nothing else than what has expired, and files to which nothing points then: no
@@ -52,7 +52,7 @@ std::uint64_t given_up_waiting_bytes(const Version& version, const ExpiryView& e
 std::optional<VersionEdit> pick_drop(const Version& version, const ExpiryView& expiry);
 // Merges tables of one run, or of level 0, so that what is to go goes.
 std::optional<MergePlan> pick_purge(const Version& version, const PurgeContext& context);
-// Of files that should be gone by now, or of which some should be.
+// Bytes of files that should be gone by now, or of which some should be.
 std::uint64_t due_bytes(const Version& version, const ExpiryView& expiry, bool exact);
 // When the next bucket ends, or, `exact`, the next entry expires; kNeverNs: not before a rule
 // changes.

@@ -8,7 +8,7 @@
 namespace edgecase::engine {
 namespace {
 
-// Of larger entries what is dead is looked for one by one and what lives is left where it is: that
+// What is dead of larger entries is looked for one by one, and what lives is left where it is: that
 // takes less of the drive than to write all of a range again, and more of the processor.
 constexpr std::uint64_t kRangeEntryBytesMax = 512;
 // From so many bytes of garbage a useful byte on: the longer a range waits, the more of it is dead
@@ -23,7 +23,7 @@ constexpr std::uint64_t kRangeBytesMin = 1u << 20;
 
 }  // namespace
 
-// Of a tree with very many runs each would take memory at once.
+// Each run of a tree with very many would take memory at once.
 bool is_merged_by_range(const Tree& tree, const Run& run) {
   if (tree.size() > kRunsMax) return false;
   std::uint64_t entries = 0;
@@ -79,7 +79,7 @@ std::optional<MergePlan> RangeSource::pick_range(const Version& version, const D
 
 void RangeSource::committed(const FinishedMerge& merge, bool own) {
   if (!own || merge.is_from_level0()) return;
-  // Of what was merged nothing is dead.
+  // Nothing of what was merged is dead.
   garbage_.note_clean(merge.merged);
   const TableMetadata& table = *merge.plan.groups.front().front();
   range_ends_[{table.namespace_id, merge.plan.life}] =

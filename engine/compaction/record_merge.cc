@@ -47,14 +47,14 @@ bool RecordMerge::comes_before(std::size_t a, std::size_t b) const {
   const Standing& right = standings_[b];
   if (!left.valid || !right.valid) return left.valid;
   if (left.words != right.words) return left.words < right.words;
-  // Of two that end within the words the longer one has zeros where the other ends.
+  // The longer of two keys that end within the words has zeros where the other ends.
   const bool all_known = std::max(left.key_bytes, right.key_bytes) <= sizeof left.words;
   if (all_known && left.key_bytes != right.key_bytes) return left.key_bytes < right.key_bytes;
   const int order = all_known ? 0 : cursors_[a].key().compare(cursors_[b].key());
   return order != 0 ? order < 0 : !left.is_open && right.is_open;
 }
 
-// Of two that are valid.
+// Compares two that are valid.
 bool RecordMerge::is_equal(std::size_t a, std::size_t b) const {
   const Standing& left = standings_[a];
   const Standing& right = standings_[b];
@@ -108,7 +108,7 @@ void RecordMerge::settle() {
 const std::vector<std::size_t>& RecordMerge::equals() {
   places_.assign(1, 0);
   equals_.assign(1, heap_.front());
-  // Those of one key lie together at the top of the heap.
+  // Records of one key lie together at the top of the heap.
   for (std::size_t i = 0; i < places_.size(); ++i) {
     const std::size_t below = 2 * places_[i] + 1;
     for (std::size_t at = below; at < std::min(below + 2, heap_.size()); ++at) {

@@ -16,8 +16,8 @@ namespace edgecase::engine {
 
 class RecordMerge {
  public:
-  // Of each input what has keys at or after `from`: an item that begins before it is opened and
-  // stands on the first of these.
+  // Takes of each input what has keys at or after `from`: an item that begins before it is opened
+  // and stands on the first of these.
   RecordMerge(TableCache& tables, const std::vector<MergeInput>& inputs, ByteView from = {});
 
   // False at the end, and after an error: look at status().

@@ -6,8 +6,8 @@
 namespace edgecase::engine {
 namespace {
 
-// Of files that are overwritten at once: beside merges no more than a few slices of theirs, without
-// them what a drive of 200 MB/s takes in a tenth of a second.
+// How much of files is overwritten at once: beside merges no more than a few slices of theirs,
+// without them what a drive of 200 MB/s takes in a tenth of a second.
 constexpr std::uint64_t kRemovedBytes = 4u << 20;
 constexpr std::uint64_t kQuietRemovedBytes = 16u << 20;
 // Slices of merges between two of files that nobody is in a hurry for: these take no more of the

@@ -9,7 +9,7 @@
 namespace edgecase::engine {
 namespace {
 
-// So many range deletes are applied under load, too: writers of others get Busy at
+// This many range deletes are applied under load, too: writers of others get Busy at
 // range_deletes_max().
 constexpr std::size_t kRangeDeletesSoon = 256;
 

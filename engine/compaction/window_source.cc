@@ -8,18 +8,18 @@ namespace {
 
 // Records that a survey looks at in one slice of the lane.
 constexpr std::uint64_t kSurveyTurns = 1u << 13;
-// Of the bytes that flushes write, this part may be written once more by relocation under load. As
-// they lie on the drive: a reading takes 25 bytes of keys and values and a byte there, and what a
-// relocation costs grows with the latter.
+// This part of the bytes that flushes write may be written once more by relocation under load.
+// Bytes as they lie on the drive: a reading takes 25 bytes of keys and values and a byte there, and
+// what a relocation costs grows with the latter.
 constexpr std::uint64_t kBudgetShare = 4;
 
 // Less of the memory limit is not worth the syncs of a slice.
 constexpr std::uint64_t kSliceMemoryPart = 16;
 // While scans wait for the end of it the tables of what is left are written again less often.
 constexpr std::uint64_t kScannedSlicePart = 8;
-// Of each run that goes in a part of a group is written once more, and a table with what is left:
-// both must be little beside it, the more so as long as it is no more than a part of the store
-// and the drive has room: until a slice ends what it writes is there twice.
+// A slice writes a part of a group of each run once more, and a table with what is left. Both must
+// be little beside it, the more so as long as it is no more than a part of the store and the drive
+// has room: until a slice ends what it writes is there twice.
 constexpr std::uint64_t kSliceRestsMin = 16;
 constexpr std::uint64_t kSliceRests = 64;
 constexpr std::uint64_t kLargeSlicePart = 12;

@@ -23,7 +23,7 @@ namespace edgecase::engine {
 inline constexpr double kGarbageMin = 0.1;
 // A slice or a range takes one part in so many of the store.
 inline constexpr std::uint64_t kSlicePart = 32;
-// Of that part of the store, and no less than what makes a slice of so many runs worth its syncs.
+// A slice's size: that part of the store, but enough that a slice of so many runs pays its syncs.
 std::uint64_t slice_bytes(const Options& options, const Version& version, std::size_t runs,
                           std::uint64_t part);
 

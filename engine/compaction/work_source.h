@@ -83,7 +83,7 @@ struct FinishedMerge {
   const MergePlan& plan;
   const MergeCounters& counters;
   const TableOutput& output;
-  // Of the tables that came out: those of what was merged, not of what stays in its run.
+  // The tables that came out of what was merged, not of what stays in its run.
   std::span<const TableMetadata> merged;
   bool leaves_rest = false;  // it was a slice that ended before its inputs did
   const Version& before;
@@ -99,7 +99,7 @@ class WorkSource {
  public:
   virtual ~WorkSource() = default;
 
-  // Of the most urgent work that it may have. Costs next to nothing.
+  // How urgent its most urgent work is. Costs next to nothing.
   virtual Urgency urgency() = 0;
   virtual Result<Offer> next(const LaneView& view) = 0;
   // Whether it would free more than so many bytes that cannot wait: a merge that has written no

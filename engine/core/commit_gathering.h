@@ -19,7 +19,7 @@ namespace edgecase::engine {
 class CommitGathering {
  public:
   static constexpr std::int64_t kWaitMaxNs = 1'000'000;
-  // Of a sync that takes less no part is worth waiting for: to wake a thread takes as long.
+  // No part of a sync that takes less is worth waiting for: to wake a thread takes as long.
   static constexpr std::int64_t kSyncMinNs = 60'000;
   static constexpr std::uint32_t kPassesMax = 1'023;
 

@@ -11,11 +11,11 @@
 namespace edgecase::engine {
 namespace {
 
-// Of a WAL record that several share; a larger one has a record to itself.
+// The size of a WAL record that several batches share; a larger batch has a record to itself.
 constexpr std::size_t kRecordMaxBytes = 16u << 10;
 constexpr std::size_t kRecordBatchesMax = 32;
 
-// Of a batch that borrows: it is larger than those that share a record.
+// The parts of a batch that borrows: it is larger than those that share a record.
 std::vector<ByteView> pieces_of(const WriteBatch& batch) {
   static_assert(WriteBatch::kBorrowedMinBytes > kRecordMaxBytes);
   std::vector<ByteView> pieces;

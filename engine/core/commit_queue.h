@@ -1,10 +1,10 @@
 // Whose turn it is to change the log and the memtables: one leads at a time, the others queue up
 // and are taken along, or lead later.
 //
-// Who comes while nobody leads and nobody waits does so by one exchange of an atomic, without the
-// mutex, and leaves as it came unless somebody has queued up meanwhile: a writer that is alone
-// never takes a lock. All that a leader does happens before what the next one does, whichever way
-// it came.
+// A writer that comes while nobody leads and nobody waits leads by one exchange of an atomic,
+// without the mutex. It leaves as it came unless somebody has queued up meanwhile: a writer that is
+// alone never takes a lock. All that a leader does happens before what the next one does, whichever
+// way it came.
 //
 // Source: the three states (free, held, held and waited for) are those of the mutex in U. Drepper,
 // "Futexes Are Tricky".
@@ -50,13 +50,13 @@ class CommitQueue {
   // Whether the caller leads now; it does not wait for that, and is nobody's Writer. The group is
   // empty.
   bool try_lead() EC_TRY_ACQUIRE(true, leading);
-  // Of who led that way. Empties the group.
+  // Leaves, for a writer that led that way. Empties the group.
   void leave() EC_RELEASE(leading) EC_EXCLUDES(mutex_);
 
   // Until the writer leads: then the group has it and those behind it that go together, and none if
   // it has no batch. False: another one that led has done what it wanted.
   bool wait_for_turn(Writer& writer) EC_TRY_ACQUIRE(true, leading) EC_EXCLUDES(mutex_);
-  // Of a Writer that led. The log was synced for the group, for so long; 0: it was not. Empties it.
+  // Ends the turn of a Writer that led. The log's sync took `synced_ns`; 0: none. Empties it.
   void finish(std::int64_t synced_ns) EC_RELEASE(leading) EC_EXCLUDES(mutex_);
 
   // Whose batches the leader commits.

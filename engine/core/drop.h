@@ -37,7 +37,7 @@ class EngineDropRule final : public DropRule {
   const VersionSet& versions_;
   ExpiryClock& clock_;
   const ExpiryMode mode_;
-  // Of the step.
+  // What belongs to the step.
   std::shared_ptr<const Version> version_;
   ExpiryView expiry_;
   std::optional<NamespaceId> asked_;  // last, whether anything in it may expire

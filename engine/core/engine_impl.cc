@@ -120,7 +120,7 @@ Status EngineImpl::start(std::int64_t begin_ns) {
   return ok();
 }
 
-// Of a values drive that was away when the store was opened, before anything is written to it.
+// Admits a values drive that was away when the store was opened, before anything is written to it.
 Status EngineImpl::admit_values() {
   const std::string& directory = options_.values_directory;
   FileSystem& file_system = environment_.file_system;

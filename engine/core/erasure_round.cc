@@ -94,7 +94,7 @@ Result<ErasureReport> ErasureRound::erase() {
     done = wait(through, before.failures);
   }
   if (!done.ok()) {
-    // Of a drive that is away, or bytes that somebody reads, it is all that can be done now.
+    // Leaves ranges pending: a drive is away, or somebody reads the bytes; no more can be done.
     const Status destroyed = destroy_keys(through);
     return done.code() == StatusCode::Busy && !destroyed.ok() ? destroyed : done;
   }

@@ -50,7 +50,7 @@ std::int64_t time_for(const std::vector<Spread>& files, std::uint64_t wanted_byt
   return high_ns;
 }
 
-// That time, or one close to it at which a file ends.
+// The time itself, or one close to it at which a file ends.
 std::int64_t at_end_of_file(const std::vector<Spread>& files, const EvictionRequest& request,
                             std::int64_t time_ns) {
   std::int64_t earlier_ns = kEverNs, later_ns = request.limit_ns;

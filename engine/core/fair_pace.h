@@ -86,7 +86,7 @@ class FairPace {
     return count;
   }
 
-  // Who has written nothing since has no account any more: there are as many as wrote lately.
+  // An account nothing was written to since goes: there are as many as wrote lately.
   void forget_half() {
     bytes_ = 0;
     for (Account& account : accounts_) bytes_ += account.bytes /= 2;

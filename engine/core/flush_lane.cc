@@ -10,7 +10,7 @@
 namespace edgecase::engine {
 namespace {
 
-// Of one flush: tables of groups, one a life class, and of single values.
+// Tables of one flush: of groups, one a life class, and of single values.
 constexpr std::uint64_t kTablesPerFlushMax = 2 + kLifeForever;
 constexpr std::int64_t kRetryDelayMinNs = 500'000'000;
 constexpr std::int64_t kRetryDelayMaxNs = 10'000'000'000;

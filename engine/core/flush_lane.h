@@ -51,7 +51,7 @@ class FlushLane {
   // is no matter of room, or none is kept.
   Status with_reserve(Status failure, const std::function<Status()>& attempt) EC_EXCLUDES(mutex_);
 
-  // Of tables, so far.
+  // Bytes of tables, so far.
   std::uint64_t metadata_bytes() const { return metadata_bytes_.load(); }
   std::uint64_t value_bytes() const { return value_bytes_.load(); }
   std::uint64_t written_bytes() const { return value_bytes() + metadata_bytes(); }

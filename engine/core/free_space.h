@@ -12,7 +12,7 @@
 
 namespace edgecase::engine {
 
-// Of a small drive no more than this part of it is kept.
+// No more than this part of a small drive is kept.
 inline constexpr std::uint64_t kKeepFreePart = 16;
 // A drive is roomy of which this part is free.
 inline constexpr std::uint64_t kRoomyPart = 4;

@@ -1,6 +1,6 @@
-// Who gets how much of memory_limit_bytes: memtables, of which there are three at most, and the
-// cache; the rest is for the log's window and for what a flush sorts and gathers. Others may set
-// some of the limit aside. Thread-safe; holds no lock.
+// Shares of memory_limit_bytes: memtables, of which there are three at most, and the cache; the
+// rest is for the log's mapping and for what a flush sorts and gathers. Others may set some of the
+// limit aside. Thread-safe; holds no lock.
 #pragma once
 
 #include <algorithm>

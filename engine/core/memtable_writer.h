@@ -29,12 +29,12 @@ class MemtableWriter {
         active_(std::move(active)),
         last_sequence_(store.versions.flushed_sequence()) {}
 
-  // Of the last entry added, or flushed before.
+  // The sequence of the last entry added, or flushed before.
   SequenceNumber last_sequence() const EC_REQUIRES(leading) { return last_sequence_; }
   const Memtable& active() const EC_REQUIRES(leading) { return *active_; }
 
-  // Of a batch of one put or delete: while the log takes it, its place is on the way from memory.
-  // Then either apply() or discard().
+  // The draft of a batch of one put or delete: while the log takes it, its place is on the way from
+  // memory. Then either apply() or discard().
   std::optional<Memtable::Draft> draft_of(const WriteBatch& batch) EC_REQUIRES(leading);
   void apply(const Memtable::Draft& draft) EC_REQUIRES(leading);
   void discard(const Memtable::Draft& draft) EC_REQUIRES(leading) { active_->discard(draft); }

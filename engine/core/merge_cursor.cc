@@ -33,7 +33,7 @@ void MergeCursor::find_prefix() {
   prefix_ = smallest.substr(0, shared_bytes(smallest, largest));
 }
 
-// Of two keys the smaller never has the larger one, or the other way round in reverse.
+// The head of a key: the smaller key never has the larger head, or the reverse in reverse.
 std::uint64_t MergeCursor::head_of(const Child& child) const {
   const ByteView key = child.key;
   std::uint64_t head = 0;
@@ -93,7 +93,7 @@ void MergeCursor::replay() {
   winner_ = player;
 }
 
-// Who would win without the winner: somebody it beat. kNone when all others are done.
+// The source that would win without the winner: one that it beat. kNone when all others are done.
 std::size_t MergeCursor::runner_up() const {
   const Player* best = nullptr;
   for (std::size_t place = (children_.size() + winner_.child) / 2; place > 0; place /= 2)

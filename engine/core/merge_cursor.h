@@ -50,9 +50,9 @@ class MergeCursor {
   // hold until the next call. Empty when the next entry lies beyond `until`, and when valid()
   // becomes false.
   std::span<const EntryView> take(ByteView until = {});
-  // Of the last entry that take() returned, until the next call: EntryCursor::large_value(). What
-  // has a value of kAloneBytes or more, be it read or not, is the last one, unless it lies among
-  // others in a group.
+  // The large value of the last entry that take() returned, until the next call:
+  // EntryCursor::large_value(). What has a value of kAloneBytes or more, be it read or not, is the
+  // last one, unless it lies among others in a group.
   Result<std::unique_ptr<LargeValue>> large_value() {
     return children_[last_child_].cursor->large_value();
   }
@@ -70,7 +70,7 @@ class MergeCursor {
 
  private:
   static constexpr std::size_t kNone = SIZE_MAX;
-  // So many entries are gathered at first, and twice as many each time, up to this.
+  // How many entries are gathered at first, and, by twice as many each time, at most.
   static constexpr std::size_t kGatheredMin = 8;
   static constexpr std::size_t kGatheredMax = 128;
   // From so many entries of one source on they are not gathered but returned as they lie there.

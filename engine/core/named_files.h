@@ -19,7 +19,7 @@ struct LostFile {
   std::string problem;
 };
 
-// Of files on one of the drives, where metadata tables lie on that of the metadata. Nothing but
+// The lost files on one of the drives (metadata tables lie on that of the metadata). Nothing but
 // their keys is lost; reads of these say so. Errors: IoError, Unavailable, of that drive.
 Result<std::vector<LostFile>> find_lost_files(FileSystem& file_system, const Options& options,
                                               const Version& version, Placement placement);

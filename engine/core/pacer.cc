@@ -13,7 +13,7 @@ constexpr double kLevel0SlowMax = 256;
 constexpr double kGarbageSlowMin = 0.2;
 constexpr double kGarbageSlowMax = 0.4;
 constexpr std::uint64_t kGarbageSlowMinBytes = 16u << 20;  // less is not worth a delay
-// So much more may there be than when nothing of it was worth cleaning; some is not known, but
+// How much more there may be than when nothing of it was worth cleaning; some is not known, but
 // expected.
 constexpr double kGarbageSinceLook = 0.05;
 constexpr double kBurstMemtables = 2;
@@ -52,7 +52,7 @@ double Pacer::debt_of_merges(std::uint64_t flushed_bytes) {
                        compactor_.dying_share() /
                        static_cast<double>(std::max<std::uint64_t>(1, bytes));
   const double natural = kGarbageSlowMin + compactor_.garbage_grace() + burst;
-  // Of what is not worth cleaning yet there is no less when writers have waited.
+  // What is not worth cleaning yet becomes no less when writers have waited.
   const double left = compactor_.idle_garbage();
   const double idle = left > 0 ? left + kGarbageSinceLook + burst : 0;
   double limit = 0;

@@ -241,13 +241,13 @@ struct RangeSink {
 
 class PrefixSink {
  public:
-  // Who comes last would have nothing.
+  // Items are not shared: the part that comes last would have nothing.
   static constexpr bool kSharesItems = false;
 
   PrefixSink(std::size_t prefix_bytes, const PrefixTaker& take)
       : prefix_bytes_(prefix_bytes), take_(take) {}
 
-  // Of one prefix, and with nothing deleted, whose keys would be its first and last.
+  // Only a cluster of one prefix, nothing deleted, has the prefix's first and last key.
   bool takes_whole(const Cluster& cluster) const {
     return cluster.deletes == 0 && prefix_of(cluster.first) == prefix_of(cluster.last);
   }
@@ -322,8 +322,8 @@ Status for_each_item(TableCache& tables, const TablePointer& table, const FullKe
   return at.status();
 }
 
-// Of an item that a bound cuts, or that lies around the range: the share of its entries, or half
-// of it where it cannot be read.
+// The share of an item that a bound cuts, or that lies around the range: that of its entries, or
+// half of it where it cannot be read.
 std::uint64_t share_of_item(TableCache& tables, const TablePointer& table, const UMetaRecord& item,
                             const FullKeyRange& range) {
   const std::uint64_t stored_bytes = item.pointer.size_bytes;

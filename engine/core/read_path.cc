@@ -65,7 +65,7 @@ void add_log_shares(const VisibleView& at, const FullKeyRange& range,
 VisibleView ReadPath::view_for(const ReadOptions& options) const {
   if (options.snapshot == nullptr) return store_.views.now();
   VisibleView at = static_cast<const EngineSnapshot&>(*options.snapshot).at();
-  // Of what was erased since.
+  // Ranges that were erased since.
   at.erased = store_.views.erased();
   return at;
 }

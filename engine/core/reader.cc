@@ -24,8 +24,8 @@ struct Newest {
   bool is_there = false;
   FoundEntry entry;
   std::uint8_t level = 0;
-  // Of a table that could not be read, and how new what it holds may be: something newer counts all
-  // the same, something older never.
+  // The failure of a table that could not be read, and how new what it holds may be: something
+  // newer counts all the same, something older never.
   Status failure = {};
   SequenceNumber failed_max = 0;
 };

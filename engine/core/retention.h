@@ -59,7 +59,7 @@ class Retention {
   Compactor& compactor_;
   LeapGuard leaps_;
   Mutex mutex_;
-  // Of the leap that was looked at last: by how much, and what had been written by then.
+  // The leap that was looked at last: by how much, and what had been written by then.
   std::int64_t seen_lag_ns_ EC_GUARDED_BY(mutex_) = 0;
   SequenceNumber leap_sequence_ EC_GUARDED_BY(mutex_) = 0;
 };

@@ -2,7 +2,7 @@
 // shorter, evictions, namespaces that were dropped; and what keeps their bytes from going, or those
 // of what has expired: a reader of an older version. Each counts one up. Who reads compares the
 // count, an atomic load a step, and looks what is hidden anew when it has changed. Thread-safe.
-// engine/README.md, "Readers".
+// engine/README.md, "Erase".
 #pragma once
 
 #include <atomic>
@@ -16,14 +16,14 @@ namespace edgecase::engine {
 
 class Revocations {
  public:
-  // Of the ranges that were erased last so many are known one by one.
+  // How many of the ranges that were erased last are known one by one.
   static constexpr std::size_t kRangesMax = 4096;
 
   std::uint64_t count() const { return count_.load(std::memory_order_acquire); }
 
   // After it was hidden: whoever sees the count finds it so.
   void note() { count_.fetch_add(1, std::memory_order_acq_rel); }
-  // Of full keys; `upper` is not empty. They are kept: they must not hold names.
+  // Notes a range of full keys; `upper` is not empty. They are kept: they must not hold names.
   void note_erased(const Bytes& lower, const Bytes& upper) {
     MutexLock lock(mutex_);
     ranges_.push_back({count_.load(std::memory_order_relaxed) + 1, lower, upper});

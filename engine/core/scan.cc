@@ -60,7 +60,7 @@ class ScanLargeValue final : public LargeValue {
   std::uint64_t revocations_;
 };
 
-// Of a view that may have been renewed since.
+// Makes the merge of a view that may have been renewed since.
 using MakeMerge =
     std::function<std::unique_ptr<MergeCursor>(const VisibleView&, const FullKeyRange&)>;
 
@@ -107,7 +107,7 @@ class ScanIterator final : public Iterator {
       if (*large != nullptr) return watched(*std::move(large));
     }
     if (!is_large()) return std::unique_ptr<LargeValue>();
-    // Of a memtable it stays where it is. One in a group is a copy: stores may have been written
+    // A memtable's value stays where it is. One in a group is a copy: stores may have been written
     // with other thresholds.
     if (is_last && merge_->keeps_large_values())
       return watched(std::make_unique<MemoryValue>(entry_->value, entry_->sequence, at_.view));

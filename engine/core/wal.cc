@@ -314,7 +314,7 @@ Status Wal::copy_failed(const WalSlot& slot, const std::vector<WalSegment>& fail
   const bool is_empty = writer->appended_bytes() == 0;
   {
     MutexLock lock(mutex_);
-    // Of those behind the first nothing is needed.
+    // Nothing is needed of those behind the first.
     for (std::size_t i = 1; i + 1 < failed.size(); ++i) closed_.pop_back();
     if (failed.size() == 1) closed_.push_back(first);
     closed_.back() = first;

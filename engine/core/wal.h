@@ -108,7 +108,7 @@ class Wal {
     return slots_.overwrite([&](const WalSlot& slot) { return slot.oldest <= through; });
   }
 
-  // Of a record that was appended.
+  // Notes when a record that was appended expires.
   void note_expiry(std::int64_t expires_ns) EC_REQUIRES(leading);
   // From now on nothing is known of when anything expires.
   void forget_expiries();
@@ -174,7 +174,7 @@ class Wal {
   SequenceNumber durable_sequence_ EC_GUARDED_BY(leading) = 0;
   // Until so much has been written the drive gets what is appended at once: somebody synced lately.
   std::uint64_t write_out_until_ EC_GUARDED_BY(leading) = 0;
-  // Of the current segment; current_ does not follow each record.
+  // The last sequence of the current segment; current_ does not follow each record.
   SequenceNumber current_last_ EC_GUARDED_BY(leading) = 0;
   std::uint64_t next_number_ EC_GUARDED_BY(leading) = 1;
 
@@ -190,7 +190,7 @@ class Wal {
 
   std::atomic<std::uint64_t> current_bytes_{0};  // of its records; stored by the leader alone
   std::atomic<std::uint64_t> bytes_written_{0};  // the same
-  // Of the current segment's file; lowered by the leader.
+  // When the first of the current segment's file expires; lowered by the leader.
   std::atomic<std::int64_t> current_expires_ns_{std::numeric_limits<std::int64_t>::max()};
   std::atomic<std::uint64_t> syncs_{0};
 };

@@ -190,10 +190,10 @@ class Replay {
     return static_cast<std::size_t>(&segment - contents_.chain.data()) + 1;
   }
 
-  // Of the record at `position`, the first behind damage. A short one tells how far its sequence is
-  // from that of the record before, which is lost: then it follows from the next record that tells
-  // its own, if need be the first of the next segment. Where there is none any number does that
-  // keeps the order, of those that no table holds.
+  // The sequence of the record at `position`, the first behind damage. A short one tells how far
+  // its sequence is from that of the record before, which is lost: then it follows from the next
+  // record that tells its own, if need be the first of the next segment. Where there is none any
+  // number does that keeps the order, of those that no table holds.
   Result<SequenceNumber> sequence_at(const WalSegment& segment, std::uint64_t position) {
     EC_ASSIGN_OR_RETURN(const std::unique_ptr<LogReader> reader,
                         open_slot(file_system_, metadata_directory_, segment.slot, keys_));

@@ -45,7 +45,7 @@ class WalSlots {
   // Before any other call. Does I/O: free slots get names that are durable.
   Status adopt(const std::vector<WalSlot>& used, std::vector<WalSlot> free);
 
-  // Of a slot, its file.
+  // The file of a slot.
   std::string path(std::uint64_t index) const;
   // The largest a slot may be: two of them and an ordinary one must have room, or nothing could
   // ever follow a large one.

@@ -6,7 +6,7 @@ import subprocess
 
 import includes
 from documents import (  # noqa: F401: the table below takes them
-    rule_link, rule_page_line, rule_page_words, rule_paragraph)
+    rule_comment_start, rule_link, rule_page_line, rule_page_words, rule_paragraph)
 
 TOP_LEVEL = {
     "CMakeLists.txt", "CMakePresets.json", "README.md", "LICENSE",

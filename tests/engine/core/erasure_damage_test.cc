@@ -45,7 +45,7 @@ std::string reading_key(int device, int reading) {
   return "device" + std::to_string(device) + "/" + number;
 }
 
-// Of bytes that nothing makes smaller, and that tell its key.
+// A value of bytes that nothing makes smaller, and that tell its key.
 Bytes reading_value(int device, int reading, int version = 0) {
   SeededRandom random(static_cast<std::uint64_t>(device * 100'000 + reading * 10 + version));
   Bytes value;
