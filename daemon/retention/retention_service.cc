@@ -344,6 +344,7 @@ Status RetentionService::note_topics(std::span<const wire::Reading> readings,
 
 Status RetentionService::cover(std::span<const wire::Reading> readings,
                                std::span<const catalog::SeriesId> ids, bool has_new_series) {
+  if (readings.empty()) return ok();  // every one of a batch may have been refused
   const bool topics = std::any_of(readings.begin(), readings.end(),
                                   [](const wire::Reading& each) { return each.retention_ns > 0; });
   const bool may_forget = active_.load() && readings.front().retention_ns != wire::kRetentionUnsaid;

@@ -95,7 +95,6 @@ void CommitLeader::name_erasures(SequenceNumber through) {
   for (const RangeDelete& each : store_.views.erased_ranges())
     if (each.sequence > named && each.sequence <= through) edit.erasures.push_back(each);
   if (edit.erasures.empty()) return;
-  edit.range_deletes = edit.erasures;
   if (store_.versions.apply(edit).ok()) named_erasures_ = std::max(named, through);
 }
 

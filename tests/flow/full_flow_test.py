@@ -26,7 +26,7 @@ listen = "localhost:0"
 [[mqtt.rule]]
 topic = "sensors/{device}/{sensor}"
 """
-LINE = re.compile(r'm\.text,device=(\S+) value="(\w+)" (\d+)')
+LINE = re.compile(r'm,device=(\S+) text="(\w+)" (\d+)')
 
 
 class FullFlow(unittest.TestCase):

@@ -41,7 +41,7 @@ from residue import Image
 
 BATCHES = 20
 GIVE_UP_SECONDS = 60
-LINE = re.compile(r'm\.text,device=\S+ value="(\w+)" (\d+)')
+LINE = re.compile(r'm,device=\S+ text="(\w+)" (\d+)')
 PROMISED_SECONDS = 2
 INFLUX = """reporting-disabled = true
 bind-address = "127.0.0.1:{backup_port}"

@@ -65,7 +65,7 @@ BUGS = {
         "  if (contents.dropped.empty() || planted(PlantedSource::DroppedStays)) return ok();\n"),
     "ErasedShownBySnapshots": (
         "read_path.cc",
-        "  // Of what was erased since.\n  at.erased = store_.views.erased();\n",
+        "  // Ranges that were erased since.\n  at.erased = store_.views.erased();\n",
         "  if (!planted(PlantedSource::ErasedShownBySnapshots)) at.erased = store_.views.erased();\n"),
     "ExpiredReturns": (
         "retention_rules.cc",

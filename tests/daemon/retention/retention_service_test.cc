@@ -197,6 +197,13 @@ TEST_CASE("what a topic's rule says holds below the user's, above those for ever
   CHECK(room.service->retention_ns(*entry) == 8 * kHour);
 }
 
+TEST_CASE("a batch of which every reading was refused needs no rule") {
+  Room room;
+  REQUIRE(room.set("*/*", 60'000'000'000).ok());
+  CHECK(room.service->cover({}, {}, false).ok());
+  CHECK(room.service->cover({}, {}, true).ok());
+}
+
 TEST_CASE("a preview tells what would go, how much and when, and changes nothing") {
   Room room;
   room.write("kitchen", "temp");

@@ -196,7 +196,7 @@ TEST_CASE("a damaged copy of a manifest is healed by the next start, on a full d
   }
 }
 
-TEST_CASE("a copy of a manifest that cannot be read is made up for by the other one") {
+TEST_CASE("a manifest is read once more where a read of a copy failed, or the other one is taken") {
   ClosedSet closed;
   const std::uint64_t before = closed.disk.operations(test::Operation::Read);
   REQUIRE(recover(closed).files == kEdits);
@@ -212,7 +212,6 @@ TEST_CASE("a copy of a manifest that cannot be read is made up for by the other 
     }
     ++opened;
     CHECK((*set)->current()->value_files.size() == kEdits);
-    CHECK_FALSE((*set)->damage().ok());
   }
   CHECK(opened >= 2);
 }
