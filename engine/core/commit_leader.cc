@@ -123,9 +123,13 @@ Result<std::uint64_t> CommitLeader::replay(SequenceNumber first, ByteView payloa
   return memtable_.last_sequence() - first + 1;
 }
 
-void CommitLeader::end_replay(std::span<const RangeDelete> erasures, bool log_is_whole) {
+void CommitLeader::replay_erasure(const RangeDelete& erased) {
   const RoleScope leads(leading);
-  for (const RangeDelete& each : erasures) memtable_.replay_erasure(each, log_is_whole);
+  memtable_.replay_erasure(erased);
+}
+
+void CommitLeader::end_replay() {
+  const RoleScope leads(leading);
   store_.views.show(memtable_.last_sequence());
   is_replayed_ = true;
 }

@@ -48,9 +48,11 @@ class CommitLeader {
   // A batch that the log had when the store was opened, before anybody writes. Answers how many
   // entries it has. It waits for flushes of large ones if it may.
   Result<std::uint64_t> replay(SequenceNumber first, ByteView payload, bool may_wait);
-  // After the last one: all of it is visible. The manifest knows these erasures; where the log is
-  // not whole it may have lost some.
-  void end_replay(std::span<const RangeDelete> erasures, bool log_is_whole);
+  // An erasure that the manifest knows, in the order of sequences between the records: it is
+  // applied where the record that had it is lost.
+  void replay_erasure(const RangeDelete& erased);
+  // After the last one: all of it is visible.
+  void end_replay();
   // Until then the log is read: nobody turns or overwrites it.
   bool is_replayed() const { return is_replayed_.load(); }
   // Has a slot of the log made ready.

@@ -1,8 +1,10 @@
 #include "core/log_recovery.h"
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/write_batch_reader.h"
 #include "core/wal_recovery.h"
@@ -111,13 +113,24 @@ Status recover_log(const Store& store, const StoreParts& parts, CommitLeader& le
   EC_TRY(make_clean(store, has_values, event));
   EC_TRY(forget_dropped(file_system, directory, store.id, contents));
   EC_TRY(store.wal.adopt(contents.chain, contents.free, contents.highest_number));
+  // What the log has lost of erasures the manifest knows, each at its place.
+  std::vector<RangeDelete> erasures = state.erasures;
+  std::sort(erasures.begin(), erasures.end(),
+            [](const RangeDelete& a, const RangeDelete& b) { return a.sequence < b.sequence; });
+  auto erased = erasures.cbegin();
+  const auto erase_before = [&](SequenceNumber first) {
+    for (; erased != erasures.cend() && erased->sequence < first; ++erased)
+      leader.replay_erasure(*erased);
+  };
   EC_TRY(read([&](SequenceNumber first, ByteView payload) -> Result<std::uint64_t> {
     // A batch is flushed whole or not at all: memtables change between batches.
     if (first <= state.flushed_sequence) return check_entries(store.versions, payload);
+    erase_before(first);
     ++event.wal_records;
     return leader.replay(first, payload, has_values);
   }));
-  leader.end_replay(state.erasures, contents.damage.empty());
+  erase_before(UINT64_MAX);
+  leader.end_replay();
   for (const WalDamage& each : contents.damage) damage.push_back(told(store.environment, each));
   return ok();
 }

@@ -100,10 +100,10 @@ void MemtableWriter::apply_range(RangeDelete made) {
   active_->add_range_delete(std::move(made));
 }
 
-void MemtableWriter::replay_erasure(const RangeDelete& erased, bool log_has_it) {
-  if (erased.sequence <= store_.versions.flushed_sequence()) return;
-  if (!log_has_it) apply_range(erased);
-  last_sequence_ = std::max(last_sequence_, erased.sequence);
+void MemtableWriter::replay_erasure(const RangeDelete& erased) {
+  if (erased.sequence <= std::max(last_sequence_, store_.versions.flushed_sequence())) return;
+  last_sequence_ = erased.sequence;
+  apply_range(erased);
 }
 
 // An id is never used for another namespace.

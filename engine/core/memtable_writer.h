@@ -42,9 +42,9 @@ class MemtableWriter {
   // some.
   void apply(SequenceNumber first, WriteBatchReader& entries) EC_REQUIRES(leading);
 
-  // An erasure that the manifest tells of, which the log has too, or has lost. No sequence is given
-  // out twice.
-  void replay_erasure(const RangeDelete& erased, bool log_has_it) EC_REQUIRES(leading);
+  // An erasure that the manifest tells of; nothing becomes of one that was applied, or is in
+  // tables.
+  void replay_erasure(const RangeDelete& erased) EC_REQUIRES(leading);
 
   // Another memtable takes the place of one that is full. Errors: as rotate().
   Status make_room() EC_REQUIRES(leading);

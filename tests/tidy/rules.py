@@ -4,9 +4,8 @@ import pathlib
 import re
 import subprocess
 
+import documents
 import includes
-from documents import (  # noqa: F401: the table below takes them
-    rule_comment_start, rule_link, rule_page_line, rule_page_words, rule_paragraph)
 
 TOP_LEVEL = {
     "CMakeLists.txt", "CMakePresets.json", "README.md", "LICENSE",
@@ -274,7 +273,7 @@ def rule_message_text(tree):
 
 RULES = {
     function.removeprefix("rule_").replace("_", "-"): rule
-    for function, rule in list(globals().items()) if function.startswith("rule_")
+    for function, rule in {**vars(documents), **globals()}.items() if function.startswith("rule_")
 }
 
 

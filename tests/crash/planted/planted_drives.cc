@@ -224,10 +224,14 @@ Plan failed_sync_of_the_log(std::uint64_t seed) {
   return plan;
 }
 
-Plan kill_in_recovery(std::uint64_t seed) {
-  constexpr std::uint64_t kOperationsOfRecovery = 80;
+// A read of a recovery fails once. It is read again, so that nothing is missing.
+Plan read_fails_in_recovery(std::uint64_t seed) {
+  constexpr std::uint64_t kReadsOfRecovery = 24;
   Plan plan = batches(seed, 4);
-  plan.steps.push_back({StepKind::Kill, {seed, 0, seed % kOperationsOfRecovery}});
+  plan.steps.push_back(
+      {StepKind::Fail,
+       {static_cast<std::uint64_t>(Operation::Read), 1 + seed % kReadsOfRecovery, EIO, 0, 1}});
+  plan.steps.push_back({StepKind::Reopen, {}});
   return plan;
 }
 
@@ -264,7 +268,7 @@ const std::vector<PlantedBug>& planted_bugs() {
       planted("torn-accepted", "replays a record of the log whose payload is torn", 100,
               {Bug::TornRecordAccepted, "/wal/"}),
       planted("read-error-is-end", "takes an I/O error in the log for its end", 100,
-              {Bug::ReadErrorTakenForEnd, "/wal/"}, kill_in_recovery),
+              {Bug::ReadErrorTakenForEnd, "/wal/"}, read_fails_in_recovery),
       planted("log-not-overwritten", "erases without writing over slots of the log", 100,
               {Bug::OverwriteSkipped, "/wal/"}),
       planted("record-written-twice", "seals two records at one place of a log, under one salt", 20,
