@@ -1,14 +1,14 @@
 #include "bench/mosquitto.h"
 
-#include <unistd.h>
 #include <MQTTAsync.h>
+#include <unistd.h>
 
 #include <fstream>
 #include <string>
 
-#include "bench/mqtt_load.h"
 #include "bench/child_process.h"
 #include "bench/interrupt.h"
+#include "bench/mqtt_load.h"
 
 namespace edgecase::cli::bench {
 namespace {
