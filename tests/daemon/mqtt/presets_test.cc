@@ -154,7 +154,7 @@ TEST_CASE("preset tasmota") {
        {"tele/plug/INFO1", R"({"Info1":{"Module":"x"}})", kLeftOut},
        {"cmnd/plug/POWER", "ON", kLeftOut},
        {"tele/plug/SENSOR", R"({"Time":"later","A":1})",
-        "plug/A=1 on arrival: time \"later\" is not RFC 3339"}});
+        "plug/A=1 on arrival: time \"later\" is not RFC 3339, like 2026-11-20T14:00:00Z"}});
   CHECK(filters_of("tasmota") == std::vector<std::string>{"tele/+/#", "stat/+/#"});
   check_preset(
       "tasmota",
