@@ -33,9 +33,9 @@ Status AuditLog::load() {
   EC_ASSIGN_OR_RETURN(auth::Pseudonyms pseudonyms,
                       auth::Pseudonyms::load(parts_.engine, parts_.random));
   names_ = std::make_unique<const RecordNames>(std::move(pseudonyms));
+  EC_TRY(load_end());
   {
     const MutexLock lock(mutex_);
-    EC_TRY(load_end());
     settled_sequence_ = durable_.sequence;
   }
   if (!is_on()) return ok();
