@@ -139,27 +139,23 @@ Token Lexer::read_quoted() {
   token.kind = quote == '"' ? TokenKind::Identifier : TokenKind::String;
   token.is_quoted = quote == '"';
   step();
-  for (;; step()) {
-    if (at_end() || peek() == '\n') {
-      token.kind = TokenKind::BadString;
-      return finish(std::move(token));
-    }
-    if (peek() == quote) break;
-    if (peek() != '\\') {
-      token.text.push_back(peek());
-      continue;
-    }
+  while (!at_end() && peek() != '\n') {
+    char c = peek();
     step();
-    if (at_end()) continue;
-    const char escaped = peek();
-    if (escaped != 'n' && escaped != '\\' && escaped != '"' && escaped != '\'') {
-      token.kind = TokenKind::BadEscape;
-      token.text = {'\\', escaped};
-      return finish(std::move(token));
+    if (c == quote) return finish(std::move(token));
+    if (c == '\\' && !at_end()) {
+      c = peek();
+      if (c != 'n' && c != '\\' && c != '"' && c != '\'') {
+        token.kind = TokenKind::BadEscape;
+        token.text = {'\\', c};
+        return finish(std::move(token));
+      }
+      step();
+      if (c == 'n') c = '\n';
     }
-    token.text.push_back(escaped == 'n' ? '\n' : escaped);
+    token.text.push_back(c);
   }
-  step();
+  token.kind = TokenKind::BadString;
   return finish(std::move(token));
 }
 

@@ -202,6 +202,10 @@ TEST_CASE("influxql: mistakes are named with their place, in InfluxDB's words") 
         Case{"SELECT v FROM m WHERE x =~ 'y'", "found y, expected regex at line 1, char 28"},
         Case{"SELECT 'v FROM m", "no closing quote"},
         Case{"SELECT '\\q' FROM m", "no such escape"},
+        Case{"SELECT 'v\\", "no closing quote"},
+        Case{"SELECT \"v\\", "no closing quote"},
+        Case{"SELECT $\"v\\", "no closing quote"},
+        Case{"SELECT v FROM /m\\", "bad regex"},
         Case{"SELECT v FROM m WHERE x =~ /y", "bad regex"},
         Case{"SELECT v /* FROM m", "comment without an end"},
         Case{"SELECT v FROM m GROUP BY time(1x)", "invalid duration"},
@@ -255,4 +259,16 @@ TEST_CASE("influxql: statements are divided by semicolons, as many as are allowe
   CHECK(parse("SHOW DATABASES;;SHOW DATABASES;").value().size() == 2);
   CHECK(parse_statements("SHOW DATABASES;SHOW DATABASES", 1).status().code() ==
         StatusCode::LimitReached);
+}
+
+// Each end is the end of its memory, so that a look behind it is found in every build.
+TEST_CASE("influxql: a statement may end anywhere") {
+  const std::string text =
+      "SELECT \"a\\\"b\", 'c\\'d', $\"e\\n\", -1.5, 1h30m, 2\xC2\xB5 /* f */ FROM /g\\/h\\d/ -- i\n"
+      "WHERE j =~ /k/ AND l != 3u GROUP BY time(1m), * fill(previous) tz('m')";
+  for (std::size_t length = 0; length < text.size(); ++length) {
+    const std::vector<char> exact(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(length));
+    const auto parsed = parse_statements({exact.data(), exact.size()}, 8);
+    CHECK((parsed.ok() || !parsed.status().message().empty()));
+  }
 }
