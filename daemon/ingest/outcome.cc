@@ -8,11 +8,24 @@
 namespace edgecase::ingest {
 namespace {
 
-// Runs of one device and time that are compared with one another; beyond, readings are.
-constexpr std::size_t kRunsAlikeMax = 8;
-
 // 2^64 / golden ratio: spreads numbers that follow one another.
 constexpr std::uint64_t kMixOdd = 0x9e3779b97f4a7c15;
+
+constexpr unsigned kBlockBits = 6;
+
+std::size_t hash_of(const catalog::SeriesId& id, std::uint32_t sensor, std::int64_t time_ns) {
+  std::uint64_t hash = ((std::uint64_t{id.device} << 32 | sensor) ^ id.namespace_id) * kMixOdd;
+  hash = (hash ^ hash >> 32 ^ static_cast<std::uint64_t>(time_ns)) * kMixOdd;
+  return static_cast<std::size_t>(hash ^ hash >> 32);
+}
+
+// Whether two readings are of one device, one time and one block of sensors.
+bool is_of_one_piece(std::span<const catalog::SeriesId> ids, std::span<const std::int64_t> times,
+                     std::size_t a, std::size_t b) {
+  return ids[a].sensor >> kBlockBits == ids[b].sensor >> kBlockBits &&
+         ids[a].device == ids[b].device && times[a] == times[b] &&
+         ids[a].namespace_id == ids[b].namespace_id;
+}
 
 }  // namespace
 
@@ -27,52 +40,43 @@ void Outcome::refuse(const wire::Reading& reading, const Status& why) {
     reasons.push_back(std::move(text));
 }
 
-// A run is a piece of the batch with one device and one time whose sensors rise, as the fields of a
-// line mostly do. It holds nothing twice, so that runs are compared, which are fewer than readings.
-bool ReplacedSearch::is_anything_twice(std::span<const catalog::SeriesId> ids,
-                                       std::span<const std::int64_t> times) {
-  runs_.assign(1, 0);
-  for (std::size_t i = 1; i < ids.size(); ++i) {
-    const catalog::SeriesId& before = ids[i - 1];
-    const bool continues = ids[i].sensor > before.sensor && ids[i].device == before.device &&
-                           times[i] == times[i - 1] && ids[i].namespace_id == before.namespace_id;
-    if (!continues) runs_.push_back(static_cast<std::uint32_t>(i));
-  }
-  const std::size_t runs = runs_.size();
-  runs_.push_back(static_cast<std::uint32_t>(ids.size()));
-  const std::size_t size = std::bit_ceil(2 * runs);
-  table_.assign(size, 0);
-  for (std::size_t run = 0; run < runs; ++run) {
-    const catalog::SeriesId& id = ids[runs_[run]];
-    const std::int64_t time_ns = times[runs_[run]];
-    std::uint64_t hash = (std::uint64_t{id.namespace_id} << 32 | id.device) * kMixOdd;
-    hash = (hash ^ static_cast<std::uint64_t>(time_ns)) * kMixOdd;
-    std::size_t at = (hash ^ hash >> 32) & (size - 1);
-    std::size_t alike = 0;
-    for (; table_[at] != 0; at = (at + 1) & (size - 1)) {
-      const std::size_t other = table_[at] - 1;
-      const catalog::SeriesId& other_id = ids[runs_[other]];
-      if (times[runs_[other]] != time_ns || other_id.device != id.device ||
-          other_id.namespace_id != id.namespace_id) {
-        continue;
-      }
-      // Many runs of one device and time would each be compared with all.
-      if (++alike == kRunsAlikeMax || is_shared(run, other, ids)) return true;
+// False: a piece has a sensor twice, and the rest is not cut.
+bool ReplacedSearch::cut_pieces(std::span<const catalog::SeriesId> ids,
+                                std::span<const std::int64_t> times) {
+  pieces_.clear();
+  std::size_t first = 0;
+  std::uint64_t sensors = 0;
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    const std::uint64_t bit = std::uint64_t{1} << (ids[i].sensor & ((1u << kBlockBits) - 1));
+    if (!is_of_one_piece(ids, times, first, i)) {
+      pieces_.push_back({static_cast<std::uint32_t>(first), sensors});
+      first = i;
+      sensors = 0;
     }
-    table_[at] = static_cast<std::uint32_t>(run + 1);
+    if ((sensors & bit) != 0) return false;
+    sensors |= bit;
   }
-  return false;
+  pieces_.push_back({static_cast<std::uint32_t>(first), sensors});
+  return true;
 }
 
-// Whether two runs of one device have a sensor in common.
-bool ReplacedSearch::is_shared(std::size_t run, std::size_t other,
-                               std::span<const catalog::SeriesId> ids) const {
-  std::size_t a = runs_[run], b = runs_[other];
-  const std::size_t a_end = runs_[run + 1], b_end = runs_[other + 1];
-  if (ids[a_end - 1].sensor < ids[b].sensor || ids[b_end - 1].sensor < ids[a].sensor) return false;
-  while (a < a_end && b < b_end) {
-    if (ids[a].sensor == ids[b].sensor) return true;
-    ids[a].sensor < ids[b].sensor ? ++a : ++b;
+// Exact, and by pieces, which are fewer than readings where lines have several fields.
+bool ReplacedSearch::is_anything_twice(std::span<const catalog::SeriesId> ids,
+                                       std::span<const std::int64_t> times) {
+  if (!cut_pieces(ids, times)) return true;
+  const std::size_t size = std::bit_ceil(2 * pieces_.size());
+  table_.assign(size, 0);
+  for (std::size_t piece = 0; piece < pieces_.size(); ++piece) {
+    const auto [first, sensors] = pieces_[piece];
+    std::size_t at = hash_of(ids[first], ids[first].sensor >> kBlockBits, times[first]);
+    for (at &= size - 1; table_[at] != 0; at = (at + 1) & (size - 1)) {
+      Piece& other = pieces_[table_[at] - 1];
+      if (!is_of_one_piece(ids, times, first, other.first)) continue;
+      if ((other.sensors & sensors) != 0) return true;
+      other.sensors |= sensors;
+      break;
+    }
+    if (table_[at] == 0) table_[at] = static_cast<std::uint32_t>(piece + 1);
   }
   return false;
 }
@@ -85,9 +89,7 @@ std::span<const std::uint32_t> ReplacedSearch::find(std::span<const wire::Readin
   const std::size_t size = std::bit_ceil(2 * readings.size());
   table_.assign(size, 0);
   for (std::size_t i = 0; i < readings.size(); ++i) {
-    std::uint64_t hash = (std::uint64_t{ids[i].device} << 32 | ids[i].sensor) * kMixOdd;
-    hash = (hash ^ static_cast<std::uint64_t>(times[i])) * kMixOdd;
-    std::size_t at = (hash ^ hash >> 32) & (size - 1);
+    std::size_t at = hash_of(ids[i], ids[i].sensor, times[i]) & (size - 1);
     for (; table_[at] != 0; at = (at + 1) & (size - 1)) {
       const std::size_t before = table_[at] - 1;
       if (times[before] != times[i] || !(ids[before] == ids[i])) continue;

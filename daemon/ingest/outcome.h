@@ -76,15 +76,23 @@ class ReplacedSearch {
                                       std::span<const catalog::SeriesId> ids,
                                       std::span<const std::int64_t> times);
   std::size_t memory_bytes() const {
-    return (runs_.capacity() + table_.capacity() + found_.capacity()) * sizeof(std::uint32_t);
+    return pieces_.capacity() * sizeof(Piece) +
+           (table_.capacity() + found_.capacity()) * sizeof(std::uint32_t);
   }
 
  private:
+  // Readings of the batch that follow one another, of one device and time, with sensors of one
+  // block: 64 numbers that follow one another, of which each has a bit.
+  struct Piece {
+    std::uint32_t first = 0;  // its place in the batch
+    std::uint64_t sensors = 0;
+  };
+
   bool is_anything_twice(std::span<const catalog::SeriesId> ids,
                          std::span<const std::int64_t> times);
-  bool is_shared(std::size_t run, std::size_t other, std::span<const catalog::SeriesId> ids) const;
+  bool cut_pieces(std::span<const catalog::SeriesId> ids, std::span<const std::int64_t> times);
 
-  std::vector<std::uint32_t> runs_;   // where each begins, and where the last one ends
+  std::vector<Piece> pieces_;
   std::vector<std::uint32_t> table_;  // of open addressing, half full at most; 0: free
   std::vector<std::uint32_t> found_;
 };

@@ -61,7 +61,8 @@ TEST_CASE("outcome: what a batch replaces itself is found as a map of all readin
     for (int round = 0; round < 60; ++round) {
       // From lines of many fields, alike or not, to single readings of one instant.
       const std::uint64_t devices = 1 + random.below(4), instants = 1 + random.below(30);
-      const std::uint64_t sensors = 1 + random.below(40), fields = 1 + random.below(6);
+      const std::uint64_t sensors = 1 + random.below(random.below(2) == 0 ? 40 : 400);
+      const std::uint64_t fields = 1 + random.below(6);
       std::vector<catalog::SeriesId> ids;
       std::vector<std::int64_t> times, values;
       for (std::uint64_t line = random.below(40); line > 0; --line) {
@@ -79,6 +80,36 @@ TEST_CASE("outcome: what a batch replaces itself is found as a map of all readin
       CHECK(replaced.found == replaced.expected);
     }
   }
+}
+
+TEST_CASE("outcome: what a batch replaces itself is found where sensors have far numbers") {
+  ingest::ReplacedSearch search;
+  // Neighbours on either side of a block's end, and numbers that differ by whole blocks.
+  const std::vector<catalog::SeriesId> ids = {{1, 1, 63}, {1, 1, 64},        {1, 1, 127},
+                                              {1, 2, 64}, {2, 1, 64},        {1, 1, 128},
+                                              {1, 1, 0},  {1, 1, UINT32_MAX}};
+  std::vector<std::int64_t> times(ids.size(), INT64_MIN), values(ids.size(), 1);
+  CHECK(search_replaced(ids, times, values, search).found.empty());
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    CAPTURE(i);
+    std::vector<catalog::SeriesId> more = ids;
+    more.push_back(ids[i]);
+    times.resize(more.size(), INT64_MIN);
+    values.resize(more.size());
+    values.back() = 2;
+    CHECK(search_replaced(more, times, values, search).found ==
+          std::vector<std::uint32_t>{static_cast<std::uint32_t>(i)});
+    // The same value twice is the same reading twice; another time is another reading.
+    values.back() = 1;
+    CHECK(search_replaced(more, times, values, search).found.empty());
+    values.back() = 2;
+    times.back() = INT64_MAX;
+    CHECK(search_replaced(more, times, values, search).found.empty());
+    times.resize(ids.size());
+    values.resize(ids.size());
+  }
+  CHECK(search_replaced({}, {}, {}, search).found.empty());
+  CHECK(search_replaced({ids[0]}, {1}, {1}, search).found.empty());
 }
 
 TEST_CASE("outcome: the ledger tells few devices apart, and sums the others by cause") {
