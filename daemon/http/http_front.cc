@@ -464,7 +464,12 @@ void Front::await(Connection& connection, Stage stage) {
       events = channel.send_awaits_receive() ? EPOLLIN : EPOLLOUT;
       break;
     case Stage::Draining: connection.deadline_ns = now_ns() + options_.close_ns; break;
-    case Stage::Cut: events |= EPOLLOUT; break;
+    case Stage::Cut:
+      // A client that reads nothing leaves its socket neither readable nor writable for good: the
+      // end of what comes in makes it readable at once.
+      connection.deadline_ns = now_ns();
+      static_cast<void>(::shutdown(channel.descriptor(), SHUT_RD));
+      break;
     case Stage::Serving: break;
   }
   connection.stage = stage;

@@ -84,7 +84,7 @@ void Client::end_sending() const {
 
 void Client::await_reset() const {
   pollfd awaited{socket_.descriptor(), 0, 0};  // errors and the end come unasked
-  static_cast<void>(::poll(&awaited, 1, 1'000 * kPatienceSeconds));
+  CHECK(::poll(&awaited, 1, 1'000 * kPatienceSeconds) == 1);
 }
 
 bool Client::fill() {
