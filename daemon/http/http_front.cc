@@ -443,11 +443,6 @@ void Front::drop_revoked() {
     if (drop_revoked(*connections_.at(id))) close_connection(id);
 }
 
-void Front::close_connection(std::uint64_t id) {
-  connections_.erase(id);
-  connection_count_ = connections_.size();
-}
-
 // Sets the deadline and has the poller told of what `stage` waits for.
 void Front::await(Connection& connection, Stage stage) {
   const net::Channel& channel = *connection.channel;

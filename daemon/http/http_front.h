@@ -220,7 +220,10 @@ class Front {
   void sweep();
   bool stop_poller();
   void end_waiting(std::int64_t due_by_ns);
-  void close_connection(std::uint64_t id);
+  void close_connection(std::uint64_t id) {
+    connections_.erase(id);
+    connection_count_ = connections_.size();
+  }
   void drop_revoked();
 
   // Both, for a connection that is theirs.
