@@ -144,6 +144,19 @@ Result<QueryService::Rows> QueryService::select_requested(const auth::Principal&
                             : "nothing is stored of devices of which this is said");
 }
 
+Result<QueryService::Rows> QueryService::readable(const auth::Principal& principal,
+                                                  const std::string& namespace_name,
+                                                  std::string_view purpose, Reach* reach) const {
+  const bool is_there =
+      namespace_name == wire::kDefaultNamespace || catalog_.has_namespace(namespace_name);
+  if (!is_there || !auth::allows_namespace(principal, namespace_name))
+    return not_found("database not found: " + namespace_name);
+  const wire::Selector all;
+  EC_ASSIGN_OR_RETURN(Rows series, select(auth::Operation::Read, principal, namespace_name, all));
+  EC_TRY(withhold(principal, purpose, all, series, reach == nullptr ? nullptr : &reach->withheld));
+  return series;
+}
+
 bool QueryService::may_reach(auth::Operation operation, const auth::Principal& principal,
                              catalog::SeriesRow row) const {
   const auto entry = catalog_.series_at(row);

@@ -134,9 +134,17 @@ class QueryService {
                                      const catalog::DeviceFilter& filter = {},
                                      const catalog::DevicePage& page = {}, Reach* reach = nullptr);
 
- private:
+  // What the principal may read of a namespace for the purpose, for who reads it by himself, and
+  // then tells by tell() what of it. NotFound: "database not found: x", also where nothing of it
+  // may be seen.
   using Rows = std::vector<catalog::SeriesRow>;
+  Result<Rows> readable(const auth::Principal& principal, const std::string& namespace_name,
+                        std::string_view purpose, Reach* reach) const;
+  void tell(Reach* reach, const Rows& series) const { add_to(reach, series); }
+  Engine& engine() const { return engine_; }
+  const catalog::Catalog& catalog() const { return catalog_; }
 
+ private:
   Result<Rows> select(auth::Operation operation, const auth::Principal& principal,
                       const std::string& namespace_name, const wire::Selector& selector) const;
   Status withhold(const auth::Principal& principal, std::string_view purpose,

@@ -1,0 +1,230 @@
+#include "influxql/formula.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace edgecase::influxql {
+namespace {
+
+using Kind = Cell::Kind;
+
+void set_bool(Cell& cell, bool value) {
+  cell.kind = Kind::Bool;
+  cell.integer = value ? 1 : 0;
+}
+void set_integer(Cell& cell, std::int64_t value) {
+  cell.kind = Kind::Integer;
+  cell.integer = value;
+}
+void set_float(Cell& cell, double value) {
+  cell.kind = Kind::Float;
+  cell.number = value;
+}
+void set_null(Cell& cell) {
+  cell.kind = Kind::Null;
+}
+
+bool is_whole(const Cell& cell) {
+  return cell.kind == Kind::Integer || cell.kind == Kind::Time;
+}
+bool is_number(const Cell& cell) {
+  return is_whole(cell) || cell.kind == Kind::Float;
+}
+double number_of(const Cell& cell) {
+  return cell.kind == Kind::Float ? cell.number : static_cast<double>(cell.integer);
+}
+
+template <typename T>
+bool compare(Operator op, const T& left, const T& right) {
+  switch (op) {
+    case Operator::Equal: return left == right;
+    case Operator::NotEqual: return left != right;
+    case Operator::Less: return left < right;
+    case Operator::LessOrEqual: return left <= right;
+    case Operator::Greater: return left > right;
+    default: return left >= right;
+  }
+}
+
+bool is_order(Operator op) {
+  return op == Operator::Less || op == Operator::LessOrEqual || op == Operator::Greater ||
+         op == Operator::GreaterOrEqual;
+}
+bool is_comparison(Operator op) {
+  return op == Operator::Equal || op == Operator::NotEqual || is_order(op);
+}
+
+void combine_wholes(Operator op, std::int64_t left, std::int64_t right, Cell& result) {
+  const auto a = static_cast<std::uint64_t>(left), b = static_cast<std::uint64_t>(right);
+  switch (op) {
+    case Operator::Add: return set_integer(result, static_cast<std::int64_t>(a + b));
+    case Operator::Subtract: return set_integer(result, static_cast<std::int64_t>(a - b));
+    case Operator::Multiply: return set_integer(result, static_cast<std::int64_t>(a * b));
+    case Operator::Divide:
+      return set_float(result,
+                       right == 0 ? 0 : static_cast<double>(left) / static_cast<double>(right));
+    case Operator::Modulo: return set_integer(result, right == 0 || right == -1 ? 0 : left % right);
+    case Operator::BitAnd: return set_integer(result, left & right);
+    case Operator::BitOr: return set_integer(result, left | right);
+    case Operator::BitXor: return set_integer(result, left ^ right);
+    default: return set_null(result);
+  }
+}
+
+void combine_numbers(Operator op, double left, double right, Cell& result) {
+  switch (op) {
+    case Operator::Add: return set_float(result, left + right);
+    case Operator::Subtract: return set_float(result, left - right);
+    case Operator::Multiply: return set_float(result, left * right);
+    case Operator::Divide: return set_float(result, right == 0 ? 0 : left / right);
+    case Operator::Modulo: return set_float(result, std::fmod(left, right));
+    default: return set_null(result);
+  }
+}
+
+void combine_bools(Operator op, bool left, bool right, Cell& result) {
+  switch (op) {
+    case Operator::And:
+    case Operator::BitAnd: return set_bool(result, left && right);
+    case Operator::Or:
+    case Operator::BitOr: return set_bool(result, left || right);
+    case Operator::BitXor: return set_bool(result, left != right);
+    case Operator::Equal: return set_bool(result, left == right);
+    case Operator::NotEqual: return set_bool(result, left != right);
+    default: break;
+  }
+  is_order(op) ? set_bool(result, false) : set_null(result);
+}
+
+}  // namespace
+
+Result<Formula> Formula::compile(const Expr& expression, const Place& place) {
+  Formula made;
+  switch (expression.kind) {
+    case ExprKind::Name:
+    case ExprKind::Call:
+    case ExprKind::Distinct: {
+      made.kind_ = Kind::Cell;
+      EC_ASSIGN_OR_RETURN(made.place_, place(expression));
+      return made;
+    }
+    case ExprKind::Group: return compile(expression.operands.front(), place);
+    case ExprKind::Chain:
+      made.kind_ = Kind::Chain;
+      made.operators_ = expression.operators;
+      for (const Expr& operand : expression.operands) {
+        EC_ASSIGN_OR_RETURN(Formula part, compile(operand, place));
+        made.operands_.push_back(std::move(part));
+      }
+      return made;
+    case ExprKind::Regex: {
+      made.kind_ = Kind::Pattern;
+      EC_ASSIGN_OR_RETURN(made.pattern_, Pattern::compile(expression.text));
+      return made;
+    }
+    case ExprKind::Float: set_float(made.constant_, expression.number); return made;
+    case ExprKind::Unsigned:
+      set_float(made.constant_,
+                static_cast<double>(static_cast<std::uint64_t>(expression.integer)));
+      return made;
+    case ExprKind::Integer:
+    case ExprKind::Duration: set_integer(made.constant_, expression.integer); return made;
+    case ExprKind::Bool: set_bool(made.constant_, expression.integer != 0); return made;
+    case ExprKind::Text:
+      made.constant_.kind = Cell::Kind::Text;
+      made.constant_.text = expression.text;
+      return made;
+    case ExprKind::Wildcard: break;
+  }
+  return invalid_argument("a wildcard is no operand");
+}
+
+void Formula::evaluate(const std::vector<Cell>& cells, Cell& result) const {
+  switch (kind_) {
+    case Kind::Constant: result = constant_; return;
+    case Kind::Cell: result = cells[place_]; return;
+    case Kind::Pattern: return set_null(result);
+    case Kind::Chain: break;
+  }
+  operands_.front().evaluate(cells, result);
+  Cell left, right;
+  for (std::size_t i = 1; i < operands_.size(); ++i) {
+    std::swap(left, result);
+    operands_[i].evaluate(cells, right);
+    combine(operators_[i], left, operands_[i], right, result);
+  }
+}
+
+void Formula::combine(Operator op, const Cell& left, const Formula& right_side, const Cell& right,
+                      Cell& result) const {
+  using CellKind = Cell::Kind;
+  if (op == Operator::Matches || op == Operator::NotMatches) {
+    if (left.kind != CellKind::Text || !right_side.pattern_) return set_bool(result, false);
+    return set_bool(result, right_side.pattern_->matches(left.text) == (op == Operator::Matches));
+  }
+  const bool is_left_bool = left.kind == CellKind::Bool,
+             is_right_bool = right.kind == CellKind::Bool;
+  const bool is_left_null = left.kind == CellKind::Null,
+             is_right_null = right.kind == CellKind::Null;
+  // Beside a truth value null is false.
+  if ((is_left_bool || is_left_null) && (is_right_bool || is_right_null) &&
+      (is_left_bool || is_right_bool)) {
+    return combine_bools(op, is_left_bool && left.integer != 0, is_right_bool && right.integer != 0,
+                         result);
+  }
+  if (is_number(left) && is_number(right)) {
+    const bool are_whole = is_whole(left) && is_whole(right);
+    if (is_comparison(op))
+      return set_bool(result, are_whole ? compare(op, left.integer, right.integer)
+                                        : compare(op, number_of(left), number_of(right)));
+    if (are_whole) return combine_wholes(op, left.integer, right.integer, result);
+    return combine_numbers(op, number_of(left), number_of(right), result);
+  }
+  if (left.kind == CellKind::Text && right.kind == CellKind::Text) {
+    if (op == Operator::Add) {
+      std::string joined = left.text + right.text;
+      result.kind = CellKind::Text;
+      result.text = std::move(joined);
+      return;
+    }
+    if (op == Operator::Equal || op == Operator::NotEqual)
+      return set_bool(result, compare(op, left.text, right.text));
+  }
+  is_comparison(op) ? set_bool(result, false) : set_null(result);
+}
+
+bool Formula::is_true(const std::vector<Cell>& cells) const {
+  Cell result;
+  evaluate(cells, result);
+  return result.kind == Cell::Kind::Bool && result.integer != 0;
+}
+
+bool Formula::is_known(const Known& known) const {
+  if (kind_ == Kind::Cell) return known(place_) != nullptr;
+  return std::all_of(operands_.begin(), operands_.end(),
+                     [&](const Formula& each) { return each.is_known(known); });
+}
+
+std::size_t Formula::places() const {
+  std::size_t most = kind_ == Kind::Cell ? place_ + 1 : 0;
+  for (const Formula& each : operands_) most = std::max(most, each.places());
+  return most;
+}
+
+void Formula::fill_known(const Known& known, std::vector<Cell>& cells) const {
+  if (kind_ == Kind::Cell) cells[place_] = *known(place_);
+  for (const Formula& each : operands_) each.fill_known(known, cells);
+}
+
+bool Formula::may_hold(const Known& known) const {
+  const Operator op = operators_.size() > 1 ? operators_[1] : Operator::None;
+  const auto may = [&](const Formula& each) { return each.may_hold(known); };
+  if (op == Operator::And) return std::all_of(operands_.begin(), operands_.end(), may);
+  if (op == Operator::Or) return std::any_of(operands_.begin(), operands_.end(), may);
+  if (!is_known(known)) return true;
+  std::vector<Cell> cells(places());
+  fill_known(known, cells);
+  return is_true(cells);
+}
+
+}  // namespace edgecase::influxql
