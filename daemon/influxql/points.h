@@ -1,0 +1,47 @@
+// What is read of one group of series, point by point: what conditions, functions and formulas of
+// a SELECT take and give. One thread.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "edgecase/result.h"
+#include "influxql/rows.h"
+
+namespace edgecase::influxql {
+
+// The values that one instant has; a field without a value then is null.
+struct Point {
+  std::int64_t time_ns = 0;
+  std::vector<Cell> cells;  // as many as columns were asked for
+};
+
+class PointSource {
+ public:
+  virtual ~PointSource() = default;
+  // To the next point, in the order of time (or against it, where that was asked for); points of
+  // the same instant in the order of their series. False at the end. `point` is overwritten, its
+  // memory used again. After an error only destruction is allowed.
+  virtual Result<bool> next(Point& point) = 0;
+};
+
+// What one statement may still use up. Shared by all that works for it.
+class Spending {
+ public:
+  Spending(std::uint64_t windows_max, std::uint64_t held_bytes_max)
+      : windows_max_(windows_max), held_bytes_max_(held_bytes_max) {}
+
+  // One window more is answered. LimitReached.
+  Status add_window();
+  // Values that have to be kept until their window ends. LimitReached.
+  Status hold(std::uint64_t bytes);
+  void release(std::uint64_t bytes) { held_bytes_ -= bytes; }
+
+ private:
+  const std::uint64_t windows_max_;
+  const std::uint64_t held_bytes_max_;
+  std::uint64_t windows_ = 0;
+  std::uint64_t held_bytes_ = 0;
+};
+
+}  // namespace edgecase::influxql
