@@ -95,6 +95,34 @@ edgecase_unpack(lz4 lz4)
 edgecase_third_party(lz4 ${lz4}/lib/lz4.c)
 target_include_directories(edgecase_third_party_lz4 SYSTEM PUBLIC ${lz4}/lib)
 
+# The last of Debian's without Abseil. Its tables are made as Debian makes them, of its data of Unicode.
+edgecase_unpack(re2 re2)
+edgecase_unpack(unicode-data unicode)
+if(NOT EXISTS ${unicode}/usr)
+  file(ARCHIVE_EXTRACT INPUT ${unicode}/data.tar.xz DESTINATION ${unicode}
+    PATTERNS "*/CaseFolding.txt" "*/Scripts.txt" "*/UnicodeData.txt")
+endif()
+if(NOT EXISTS ${re2}/re2/unicode_groups.cc)
+  file(READ ${re2}/re2/unicode.py script)
+  string(REGEX REPLACE "_UNICODE_DIR = \"[^\"]*\"" "_UNICODE_DIR = \"${unicode}/usr/share/unicode\"" script "${script}")
+  file(WRITE ${re2}/re2/unicode.py "${script}")
+  execute_process(COMMAND perl ${re2}/re2/make_perl_groups.pl
+    OUTPUT_FILE ${re2}/re2/perl_groups.cc COMMAND_ERROR_IS_FATAL ANY)
+  foreach(table casefold groups)
+    execute_process(COMMAND ${Python3_EXECUTABLE} ${re2}/re2/make_unicode_${table}.py
+      OUTPUT_FILE ${re2}/re2/unicode_${table}.cc COMMAND_ERROR_IS_FATAL ANY)
+  endforeach()
+endif()
+set(re2_sources bitmap256 compile bitstate dfa mimics_pcre nfa onepass parse perl_groups prog re2 regexp simplify
+  stringpiece tostring unicode_casefold unicode_groups)
+list(TRANSFORM re2_sources PREPEND ${re2}/re2/)
+list(TRANSFORM re2_sources APPEND .cc)
+edgecase_third_party(re2 ${re2_sources} ${re2}/util/rune.cc ${re2}/util/strutil.cc)
+target_compile_features(edgecase_third_party_re2 PUBLIC cxx_std_20)
+target_include_directories(edgecase_third_party_re2 SYSTEM PUBLIC ${re2})
+target_compile_options(edgecase_third_party_re2 PRIVATE -Os)
+target_link_libraries(edgecase_third_party_re2 PUBLIC Threads::Threads)
+
 # Split as Debian does, with Debian's security patches; without OpenSSL.
 edgecase_unpack(cpp-httplib httplib)
 edgecase_unpack(cpp-httplib-patches httplib_patches)

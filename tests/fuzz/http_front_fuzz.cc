@@ -85,7 +85,7 @@ std::string requests(Front& front, std::string_view bytes, std::size_t step) {
       demand(budget.used_bytes() <= kBodiesBudgetBytes);
       if (progress != http::RequestReader::Progress::Refused) continue;
       const http::Refusal& refusal = reader.refusal();
-      // Who begins TLS here gets an alert in its own words, not an answer.
+      // A client that begins TLS gets an alert in its own words, not an answer.
       demand(refusal.http_status >= 400 || refusal.http_status == http::kAlert);
       demand(!refusal.status.ok());
       demand(!http::refusal_text(reader.target(), refusal).empty());

@@ -60,6 +60,7 @@ THIRD_PARTY = {
     r"MQTT\w+\.h": ["daemon/mqtt/", "cli/bench/", "tests/daemon/mqtt/"],
     r"mbedtls/.*|psa/.*": ["engine/crypto/", "daemon/sign/", "daemon/tls/", "tests/support/test_certificate",
                            "tests/engine/crypto/", "tests/daemon/tls/"],
+    r"re2/.*": ["daemon/influxql/"],
     r"lz4\.h": ["engine/value/"],
     r"nettle/.*": ["engine/crypto/", "daemon/auth/"],
     r"(leveldb|rocksdb)/.*": ["tests/bench/peers/"],
