@@ -1,0 +1,21 @@
+#include "influxql/points.h"
+
+#include <string>
+
+namespace edgecase::influxql {
+
+Status Spending::add_window() {
+  if (++windows_ <= windows_max_) return ok();
+  return limit_reached("max-select-buckets limit exceeded: (" + std::to_string(windows_) + "/" +
+                       std::to_string(windows_max_) + ")");
+}
+
+Status Spending::hold(std::uint64_t bytes) {
+  if (bytes > held_bytes_max_ - held_bytes_)
+    return limit_reached("a statement may hold " + std::to_string(held_bytes_max_) +
+                         " bytes of values at once: ask for fewer series or a shorter time");
+  held_bytes_ += bytes;
+  return ok();
+}
+
+}  // namespace edgecase::influxql
