@@ -115,7 +115,7 @@ Status MemoryCatalog::plan_erasure(const Erased& erased, const SpanTaker& take,
 void MemoryCatalog::forget_series(std::uint32_t series_row) {
   SensorRow& series = series_[series_row];
   if (series.name.empty()) return;
-  NameStore::wipe(std::exchange(series.name, {}));
+  sensor_names_.give_back(series.name);
   identities_.give_back(std::exchange(series.identity, IdentityTable::kUnknown));
   untold_.erase(series_row);
   ++dropped_series_;

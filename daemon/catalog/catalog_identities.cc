@@ -28,10 +28,12 @@ std::uint32_t MemoryCatalog::find_series_row(std::uint32_t device_row, const wir
 bool MemoryCatalog::is_of(const SensorRow& series, std::string_view sensor,
                           const wire::SeriesIdentity& identity) const {
   if (series.identity == IdentityTable::kUnknown) return true;
-  if (series.name == sensor && identities_.at(series.identity, sensor) == identity) return true;
-  const wire::SeriesIdentity own = identities_.at(series.identity, series.name);
+  const bool is_its_name = sensor_names_.is(series.name, sensor);
+  if (is_its_name && identities_.at(series.identity, sensor) == identity) return true;
+  const std::string name = name_of(series);
+  const wire::SeriesIdentity own = identities_.at(series.identity, name);
   // By one's name and by the other's text: they may be told in two ways.
-  if (own.body.empty() && identity.body.empty() && series.name == sensor) return false;
+  if (own.body.empty() && identity.body.empty() && is_its_name) return false;
   return identity_bytes_of(series) == wire::encode_identity(wire::identity_of(
                                           identity, devices_[series.device_row].name, sensor));
 }
@@ -39,8 +41,9 @@ bool MemoryCatalog::is_of(const SensorRow& series, std::string_view sensor,
 // Also that of its names.
 Bytes MemoryCatalog::identity_bytes_of(const SensorRow& series) const {
   if (series.identity == IdentityTable::kUnknown) return {};
-  return wire::encode_identity(wire::identity_of(identities_.at(series.identity, series.name),
-                                                 devices_[series.device_row].name, series.name));
+  const std::string name = name_of(series);
+  return wire::encode_identity(wire::identity_of(identities_.at(series.identity, name),
+                                                 devices_[series.device_row].name, name));
 }
 
 bool MemoryCatalog::may_be(std::string_view namespace_name, std::string_view device,
@@ -60,14 +63,15 @@ bool MemoryCatalog::has_old(std::string_view namespace_name, std::string_view de
   const std::uint32_t device_row =
       namespace_row == kNoRow ? kNoRow : find_device_row(namespace_row, device);
   if (device_row == kNoRow) return false;
+  std::string name;
   for (std::uint32_t row = devices_[device_row].last_series; row != kNoRow;
        row = series_[row].before) {
     const SensorRow& series = series_[row];
-    const bool is_begun =
-        series.name.starts_with(prefix) && !series.name.empty() &&
-        (series.name.size() == prefix.size() || series.name[prefix.size()] == '.');
+    sensor_names_.read(series.name, name);
+    const bool is_begun = name.starts_with(prefix) && !name.empty() &&
+                          (name.size() == prefix.size() || name[prefix.size()] == '.');
     const bool is_told = series.identity != IdentityTable::kUnknown &&
-                         identities_.at(series.identity, series.name).body.empty();
+                         identities_.at(series.identity, name).body.empty();
     if (is_begun && !is_told) return true;
   }
   return false;
@@ -82,22 +86,22 @@ bool MemoryCatalog::tells_identity(std::uint32_t series_row, const wire::Reading
 
 void MemoryCatalog::set_identity(std::uint32_t series_row, const wire::Reading& reading) {
   SensorRow& series = series_[series_row];
-  const wire::SeriesIdentity names = wire::identity_of_names(series.name);
+  const std::string name = name_of(series);
+  const wire::SeriesIdentity names = wire::identity_of_names(name);
   const wire::SeriesIdentity& given = reading.identity == nullptr ? names : *reading.identity;
-  if (series.name == reading.sensor) {
-    series.identity = identities_.keep(given, series.name);
+  if (name == reading.sensor) {
+    series.identity = identities_.keep(given, name);
     return;
   }
   // It is called otherwise, so that its name does not tell the identity.
   const std::string_view device = devices_[series.device_row].name;
   Bytes body;
   const wire::Identity identity = wire::identity_of(given, device, reading.sensor);
-  series.identity =
-      identities_.keep(wire::series_identity(identity, device, series.name, body), series.name);
+  series.identity = identities_.keep(wire::series_identity(identity, device, name, body), name);
 }
 
 Bytes MemoryCatalog::record_of(const SensorRow& series) const {
-  Bytes record = encode_record(FieldTag::Name, series.name);
+  Bytes record = encode_record(FieldTag::Name, name_of(series));
   if (series.identity == IdentityTable::kUnknown) return record;
   const bool is_of_names = series.identity == IdentityTable::kOfNames;
   append_record_field(FieldTag::Identity, is_of_names ? Bytes() : identity_bytes_of(series),
@@ -112,15 +116,14 @@ Status MemoryCatalog::load_identity(std::uint32_t series_row, ByteView value) {
   SensorRow& series = series_[series_row];
   series.identity = IdentityTable::kOfNames;
   if (bytes.empty()) return ok();
+  const std::string name = name_of(series);
   const auto identity = wire::decode_identity(bytes);
   if (!identity.ok()) {
-    return corruption("catalog: series " + std::string(series.name) + ": " +
-                      identity.status().message());
+    return corruption("catalog: series " + name + ": " + identity.status().message());
   }
   Bytes body;
   const std::string_view device = devices_[series.device_row].name;
-  series.identity =
-      identities_.keep(wire::series_identity(*identity, device, series.name, body), series.name);
+  series.identity = identities_.keep(wire::series_identity(*identity, device, name, body), name);
   return ok();
 }
 

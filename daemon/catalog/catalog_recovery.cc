@@ -158,7 +158,7 @@ Status MemoryCatalog::write_recovered() {
     const SeriesId id = id_of(series);
     batch.put(catalog_namespace_,
               encode_record_key({RecordKind::Sensor, id.namespace_id, id.device, id.sensor}),
-              encode_record(FieldTag::Name, series.name));
+              encode_record(FieldTag::Name, name_of(series)));
     EC_TRY(write_if(batch.count() >= kRecordsPerBatch));
   }
   EC_TRY(write_if(batch.count() > 0));

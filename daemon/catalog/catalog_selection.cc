@@ -88,14 +88,17 @@ void MemoryCatalog::append_series_of(std::uint32_t device_row, std::string_view 
     return;
   }
   const auto before = static_cast<std::ptrdiff_t>(rows.size());
+  std::string name;
   for (std::uint32_t row = devices_[device_row].last_series; row != kNoRow;
        row = series_[row].before) {
-    if (series_[row].durable && wire::glob_matches(sensor_glob, series_[row].name))
-      rows.push_back(row);
+    if (!series_[row].durable) continue;
+    sensor_names_.read(series_[row].name, name);
+    if (wire::glob_matches(sensor_glob, name)) rows.push_back(row);
   }
   std::sort(rows.begin() + before, rows.end(),
-            [this](std::uint32_t a, std::uint32_t b)
-                EC_REQUIRES_SHARED(mutex_) { return series_[a].name < series_[b].name; });
+            [this](std::uint32_t a, std::uint32_t b) EC_REQUIRES_SHARED(mutex_) {
+              return sensor_names_.is_before(series_[a].name, series_[b].name);
+            });
 }
 
 SeriesEntry MemoryCatalog::entry_of(std::uint32_t series_row) const {
@@ -103,9 +106,8 @@ SeriesEntry MemoryCatalog::entry_of(std::uint32_t series_row) const {
   const DeviceRow& device = devices_[series.device_row];
   const bool is_of_names =
       series.identity == IdentityTable::kUnknown || series.identity == IdentityTable::kOfNames;
-  return {namespaces_[device.namespace_row].name, std::string(device.name),
-          std::string(series.name), id_of(series),
-          is_of_names ? Bytes() : identity_bytes_of(series)};
+  return {namespaces_[device.namespace_row].name, std::string(device.name), name_of(series),
+          id_of(series), is_of_names ? Bytes() : identity_bytes_of(series)};
 }
 
 Result<SeriesEntry> MemoryCatalog::series_at(SeriesRow row) const {

@@ -1,7 +1,5 @@
 #include "catalog/identity_table.h"
 
-#include <utility>
-
 #include "wire/reading.h"
 
 namespace edgecase::catalog {
@@ -22,23 +20,12 @@ IdentityTable::Handle IdentityTable::keep(const wire::SeriesIdentity& identity,
   if (identity == wire::identity_of_names(sensor)) return kOfNames;
   const std::uint32_t keys = keep_keys(identity.device_keys);
   if (identity.body.empty()) return kByName | keys << kMeasurementBits | identity.measurement_bytes;
-  const std::uint32_t hash = hash_name(seed_, keys, identity.body);
-  std::uint32_t row = body_index_.find(hash, [&](std::uint32_t each) {
-    return bodies_[each].keys == keys && bodies_[each].bytes == identity.body;
-  });
-  if (row == kNoRow) {
-    row = static_cast<std::uint32_t>(bodies_.size());
-    bodies_.push_back({names_.keep(identity.body), keys, 0});
-    body_index_.insert(hash, row);
-  }
-  ++bodies_[row].users;
-  return kByBody | row;
+  return kByBody | bodies_.keep(keys, identity.body);
 }
 
 void IdentityTable::give_back(Handle handle) {
   if ((handle & kKinds) != kByBody) return;
-  Body& body = bodies_[handle & ~kKinds];
-  if (--body.users == 0) NameStore::wipe(std::exchange(body.bytes, {}));
+  bodies_.give_back(handle & ~kKinds);
 }
 
 wire::SeriesIdentity IdentityTable::at(Handle handle, std::string_view sensor) const {
@@ -48,7 +35,7 @@ wire::SeriesIdentity IdentityTable::at(Handle handle, std::string_view sensor) c
       return {static_cast<std::uint16_t>(rest & ((1u << kMeasurementBits) - 1)),
               keys_[rest >> kMeasurementBits],
               {}};
-    case kByBody: return {0, keys_[bodies_[rest].keys], bodies_[rest].bytes};
+    case kByBody: return {0, keys_[bodies_.parent(rest)], bodies_.text(rest)};
     default: return wire::identity_of_names(sensor);
   }
 }

@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "catalog/name_index.h"
 #include "catalog/name_store.h"
+#include "catalog/shared_texts.h"
 #include "wire/identity.h"
 
 namespace edgecase::catalog {
@@ -21,7 +21,7 @@ class IdentityTable {
   static constexpr Handle kOfNames = 1;
 
   // `names` and `seed` as of NameIndex; outlives the table.
-  IdentityTable(NameStore& names, std::uint64_t seed) : names_(names), seed_(seed) {}
+  IdentityTable(NameStore& names, std::uint64_t seed) : names_(names), bodies_(names, seed) {}
 
   // Keeps the identity of a series that is called `sensor`; each is given back once.
   Handle keep(const wire::SeriesIdentity& identity, std::string_view sensor);
@@ -31,8 +31,7 @@ class IdentityTable {
   wire::SeriesIdentity at(Handle handle, std::string_view sensor) const;
 
   std::uint64_t memory_bytes() const {
-    return bodies_.capacity() * sizeof(Body) + body_index_.memory_bytes() +
-           keys_.capacity() * sizeof(std::string_view);
+    return bodies_.memory_bytes() + keys_.capacity() * sizeof(std::string_view);
   }
 
  private:
@@ -41,20 +40,12 @@ class IdentityTable {
   static constexpr Handle kByName = 1u << 30, kByBody = 2u << 30, kKinds = 3u << 30;
   static constexpr unsigned kMeasurementBits = 11;
 
-  struct Body {
-    std::string_view bytes;
-    std::uint32_t keys = 0;
-    std::uint32_t users = 0;
-  };
-
   std::uint32_t keep_keys(std::string_view keys);
 
   NameStore& names_;
-  const std::uint64_t seed_;
   std::vector<std::string_view> keys_;
   std::map<std::string_view, std::uint32_t> keys_index_;
-  std::vector<Body> bodies_;
-  NameIndex body_index_;
+  SharedTexts bodies_;  // parent: the number of their keys
 };
 
 }  // namespace edgecase::catalog

@@ -1,8 +1,6 @@
 #include "catalog/memory_catalog.h"
 
 #include <algorithm>
-#include <set>
-#include <tuple>
 #include <unordered_set>
 #include <utility>
 
@@ -34,11 +32,6 @@ std::size_t room_for(const std::vector<Row>& rows, std::size_t more) {
   return std::max(needed, rows.capacity() + rows.capacity() / 4 + 16);
 }
 
-std::string limit_message(std::string_view what, std::size_t limit) {
-  return "the limit of " + std::to_string(limit) + " " + std::string(what) +
-         " is reached (setting limits." + std::string(what) + ")";
-}
-
 }  // namespace
 
 void CatalogAdditions::append_to(WriteBatch& batch) {
@@ -54,12 +47,6 @@ Result<std::unique_ptr<Catalog>> Catalog::open(Engine& engine, const CatalogLimi
   auto catalog = std::make_unique<MemoryCatalog>(engine, limits, system_random().next());
   EC_TRY(catalog->load());
   return std::unique_ptr<Catalog>(std::move(catalog));
-}
-
-Status MemoryCatalog::names_limit() const {
-  return limit_reached("the names of devices and series take the " +
-                       std::to_string(limits_.memory_bytes >> 20) +
-                       " MiB of memory that are theirs (setting storage.memory-limit)");
 }
 
 std::uint32_t MemoryCatalog::find_namespace_row(std::string_view name) const {
@@ -81,8 +68,9 @@ std::uint32_t MemoryCatalog::find_device_row(std::uint32_t namespace_row,
 std::uint32_t MemoryCatalog::find_series_row(std::uint32_t device_row,
                                              std::string_view name) const {
   const SensorRow* const series = series_.data();
+  const SensorNames* const names = &sensor_names_;
   return series_index_.find(hash_name(seed_, device_row, name), [&](std::uint32_t row) {
-    return series[row].device_row == device_row && series[row].name == name;
+    return series[row].device_row == device_row && names->is(series[row].name, name);
   });
 }
 
@@ -123,7 +111,7 @@ std::uint32_t MemoryCatalog::add_series(std::uint32_t device_row, std::string_vi
                                         std::uint32_t id) {
   const auto row = static_cast<std::uint32_t>(series_.size());
   series_.reserve(room_for(series_, 1));
-  series_.push_back({names_.keep(name), device_row, id, false});
+  series_.push_back({sensor_names_.keep(name), device_row, id, false});
   series_index_.insert(hash_name(seed_, device_row, name), row);
   DeviceRow& owner = devices_[device_row];
   owner.next_sensor = std::max(owner.next_sensor, id + 1);
@@ -135,7 +123,14 @@ std::uint64_t MemoryCatalog::bytes_with(const Growth& growth) const {
   return room_for(devices_, growth.devices) * sizeof(DeviceRow) +
          room_for(series_, growth.series) * sizeof(SensorRow) +
          device_index_.memory_bytes(growth.devices) + series_index_.memory_bytes(growth.series) +
-         identities_.memory_bytes() + names_.used_bytes() + growth.names_bytes;
+         sensor_names_.memory_bytes(growth.tails) + identities_.memory_bytes() +
+         names_.used_bytes() + growth.names_bytes;
+}
+
+std::string MemoryCatalog::name_of(const SensorRow& series) const {
+  std::string name;
+  sensor_names_.read(series.name, name);
+  return name;
 }
 
 std::uint64_t MemoryCatalog::memory_bytes() const {
@@ -165,7 +160,7 @@ Result<NamespaceId> MemoryCatalog::ensure_namespace(std::string_view name) {
     const std::uint32_t row = find_namespace_row(name);
     if (row != kNoRow) return namespaces_[row].id;
     if (counted_namespaces() >= limits_.namespaces && !name.starts_with('_')) {
-      return limit_reached(limit_message("namespaces", limits_.namespaces));
+      return count_limit("namespaces", limits_.namespaces);
     }
   }
   EC_ASSIGN_OR_RETURN(const NamespaceId id,
@@ -345,99 +340,6 @@ Status MemoryCatalog::resolve_missed(std::span<const wire::Reading> readings,
     }
   }
   return ok();
-}
-
-// A batch over a limit creates nothing, so that smaller ones still fit.
-Status MemoryCatalog::check_room(std::span<const wire::Reading> readings,
-                                 const std::vector<std::size_t>& missed) const {
-  const std::size_t devices = devices_.size() - dropped_devices_;
-  const std::size_t series = series_.size() - dropped_series_;
-  const bool fits =
-      bytes_with({missed.size(), missed.size(),
-                  missed.size() * (wire::kDeviceNameMaxBytes + wire::kSensorNameMaxBytes)}) <=
-      limits_.memory_bytes;
-  if (fits && devices + missed.size() <= limits_.devices &&
-      series + missed.size() <= limits_.series) {
-    return ok();
-  }
-  std::set<std::pair<std::string_view, std::string_view>> new_devices;
-  std::set<std::tuple<std::string_view, std::string_view, std::string_view>> new_series;
-  for (const std::size_t i : missed) {
-    const wire::Reading& reading = readings[i];
-    // What is kept as rejected because of a limit must not fail of that limit.
-    if (reading.namespace_name.starts_with('_')) continue;
-    Memo memo;
-    if (find_series_row(reading, memo) != kNoRow) continue;
-    new_series.emplace(reading.namespace_name, reading.device, reading.sensor);
-    if (memo.device_row == kNoRow) new_devices.emplace(reading.namespace_name, reading.device);
-  }
-  if (!new_devices.empty() && devices + new_devices.size() > limits_.devices) {
-    return limit_reached(limit_message("devices", limits_.devices));
-  }
-  if (!new_series.empty() && series + new_series.size() > limits_.series) {
-    return limit_reached(limit_message("series", limits_.series));
-  }
-  Growth growth{new_devices.size(), new_series.size()};
-  for (const auto& [namespace_name, device] : new_devices) growth.names_bytes += device.size();
-  for (const auto& [namespace_name, device, sensor] : new_series)
-    growth.names_bytes += sensor.size();
-  if (!new_series.empty() && bytes_with(growth) > limits_.memory_bytes) {
-    return names_limit();
-  }
-  return ok();
-}
-
-// `_rejected` is for what could not be stored elsewhere: it does not count.
-std::size_t MemoryCatalog::counted_namespaces() const {
-  return static_cast<std::size_t>(std::count_if(
-      namespaces_.begin(), namespaces_.end(),
-      [](const NamespaceRow& each) { return !each.name.empty() && !each.name.starts_with('_'); }));
-}
-
-std::vector<Refusal> MemoryCatalog::unfit(std::span<const wire::Reading> readings) const {
-  std::vector<Refusal> refused;
-  std::set<std::string_view> new_namespaces;
-  std::set<std::pair<std::string_view, std::string_view>> new_devices;
-  std::set<std::tuple<std::string_view, std::string_view, std::string_view>> new_series;
-  std::uint64_t names_bytes = 0;
-  const ReaderLock lock(mutex_);
-  const std::size_t namespaces = counted_namespaces();
-  const std::size_t devices = devices_.size() - dropped_devices_;
-  const std::size_t series = series_.size() - dropped_series_;
-  const auto judge = [&](const wire::Reading& reading) EC_REQUIRES_SHARED(mutex_) -> Status {
-    Memo memo;
-    if (find_series_row(reading, memo) != kNoRow) return ok();
-    EC_TRY(wire::check_name("namespace", reading.namespace_name));
-    EC_TRY(wire::check_name("device", reading.device));
-    EC_TRY(wire::check_name("sensor", reading.sensor));
-    if (reading.namespace_name.starts_with('_')) return ok();
-    const bool has_namespace = find_namespace_row(reading.namespace_name) != kNoRow ||
-                               new_namespaces.contains(reading.namespace_name);
-    if (!has_namespace && namespaces + new_namespaces.size() >= limits_.namespaces)
-      return limit_reached(limit_message("namespaces", limits_.namespaces));
-    const auto device = std::pair(reading.namespace_name, reading.device);
-    const auto name = std::tuple(reading.namespace_name, reading.device, reading.sensor);
-    if (new_series.contains(name)) return ok();
-    const bool has_device = memo.device_row != kNoRow || new_devices.contains(device);
-    if (!has_device && devices + new_devices.size() >= limits_.devices)
-      return limit_reached(limit_message("devices", limits_.devices));
-    if (series + new_series.size() >= limits_.series)
-      return limit_reached(limit_message("series", limits_.series));
-    const Growth growth{
-        new_devices.size() + (has_device ? 0 : 1), new_series.size() + 1,
-        names_bytes + reading.sensor.size() + (has_device ? 0 : reading.device.size())};
-    if (bytes_with(growth) > limits_.memory_bytes) return names_limit();
-    names_bytes = growth.names_bytes;
-    if (!has_namespace) new_namespaces.insert(reading.namespace_name);
-    if (!has_device) new_devices.insert(device);
-    new_series.insert(name);
-    return ok();
-  };
-  for (std::size_t i = 0; i < readings.size(); ++i) {
-    Status fits = judge(readings[i]);
-    if (!fits.ok()) refused.push_back({i, std::move(fits)});
-  }
-  return refused;
 }
 
 std::uint32_t MemoryCatalog::find_or_add_series(const wire::Reading& reading) {

@@ -11,6 +11,7 @@
 #include <atomic>
 #include <map>
 #include <memory>
+#include <set>
 #include <unordered_set>
 #include <utility>
 
@@ -18,6 +19,7 @@
 #include "catalog/identity_table.h"
 #include "catalog/name_index.h"
 #include "catalog/name_store.h"
+#include "catalog/sensor_names.h"
 #include "catalog/set_aside.h"
 #include "edgecase/mutex.h"
 #include "wire/names.h"
@@ -95,7 +97,7 @@ class MemoryCatalog final : public Catalog {
     std::uint32_t before = kNoRow;       // the row of the same namespace that was added before
   };
   struct SensorRow {
-    std::string_view name;
+    SensorNames::Name name;
     std::uint32_t device_row = 0;
     std::uint32_t id = 0;
     bool durable = false;
@@ -140,14 +142,19 @@ class MemoryCatalog final : public Catalog {
   SeriesId id_of(const SensorRow& series) const EC_REQUIRES_SHARED(mutex_);
   // What the tables take, with so much more in them.
   struct Growth {
-    std::size_t devices = 0, series = 0;
+    std::size_t devices = 0, series = 0, tails = 0;
     std::uint64_t names_bytes = 0;
   };
+  // Adds a name that is new; `tails` are those met before.
+  void add_sensor_name(std::string_view name, std::set<std::string_view>& tails,
+                       Growth& growth) const EC_REQUIRES_SHARED(mutex_);
+  std::string name_of(const SensorRow& series) const EC_REQUIRES_SHARED(mutex_);
   std::uint64_t bytes_with(const Growth& growth) const EC_REQUIRES_SHARED(mutex_);
   SeriesEntry entry_of(std::uint32_t series_row) const EC_REQUIRES_SHARED(mutex_);
   void append_series_of(std::uint32_t device_row, std::string_view sensor_glob,
                         std::vector<SeriesRow>& rows) const EC_REQUIRES_SHARED(mutex_);
   std::size_t counted_namespaces() const EC_REQUIRES_SHARED(mutex_);
+  static Status count_limit(const std::string& what, std::size_t limit);
   Status names_limit() const;
   Status check_room(std::span<const wire::Reading> readings,
                     const std::vector<std::size_t>& missed) const EC_REQUIRES_SHARED(mutex_);
@@ -194,6 +201,7 @@ class MemoryCatalog final : public Catalog {
   NameIndex device_index_ EC_GUARDED_BY(mutex_);
   NameIndex series_index_ EC_GUARDED_BY(mutex_);
   NameStore names_ EC_GUARDED_BY(mutex_);
+  SensorNames sensor_names_ EC_GUARDED_BY(mutex_){names_, seed_};
   IdentityTable identities_ EC_GUARDED_BY(mutex_){names_, seed_};
   // Series whose identity was met by this process and is not durable: it travels with their
   // readings until it is.

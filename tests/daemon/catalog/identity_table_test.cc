@@ -11,6 +11,7 @@
 #include "catalog/catalog_format.h"
 #include "catalog/erased.h"
 #include "catalog/memory_catalog.h"
+#include "catalog/sensor_names.h"
 #include "support/model_engine.h"
 #include "wire/line_protocol.h"
 
@@ -149,6 +150,117 @@ TEST_CASE("catalog: a damaged identity is said, and an erased one is gone") {
           record);
   REQUIRE(lines.engine.write(bad, Durability::Sync).ok());
   CHECK(Catalog::open(lines.engine, {}).status().code() == StatusCode::Corruption);
+}
+
+TEST_CASE("catalog: 100,000 series of benchmarks' tag sets take a quarter of 64 MiB") {
+  // As TSBS has them: tags of ten thousand hosts or trucks, ten fields each.
+  constexpr int kSets = 10'000, kFields = 10;
+  const auto text_of = [](bool of_trucks, int first, int sets) {
+    std::string text;
+    for (int i = first; i < first + sets; ++i) {
+      const std::string number = std::to_string(i);
+      const std::string tags =
+          of_trucks ? ",name=truck_" + number + ",fleet=" + (i % 2 == 0 ? "South" : "North") +
+                          ",driver=Rodney,model=G-2000,device_version=v2.3,load_capacity=5000," +
+                          "fuel_capacity=300,nominal_fuel_consumption=" + std::to_string(i % 19)
+                    : ",hostname=host_" + number +
+                          ",region=ap-northeast-1,datacenter=ap-northeast-1a,rack=" +
+                          std::to_string(i % 100) + ",os=Ubuntu16.04LTS,arch=x64,team=NYC" +
+                          ",service=" + std::to_string(i % 20) +
+                          ",service_version=1,service_environment=production";
+      text += (of_trucks ? "readings" : "cpu") + tags + ' ';
+      for (int field = 0; field < kFields; ++field)
+        text += std::string(field == 0 ? "" : ",") + "usage_of_field_" + char('0' + field) + "=1";
+      text += " 1\n";
+    }
+    return text;
+  };
+  for (const bool of_trucks : {false, true}) {
+    CAPTURE(of_trucks);
+    Lines lines;
+    lines.catalog = Catalog::open(lines.engine, {.memory_bytes = 16u << 20}).value();
+    constexpr int kAtOnce = 1'000;
+    for (int first = 0; first < kSets; first += kAtOnce) {
+      const std::string text = text_of(of_trucks, first, kAtOnce);
+      wire::LineProtocolDecoder decoder(text, {});
+      wire::ReadingBatch batch;
+      WriteBatch writes;  // one: each copies what the engine has
+      while (decoder.next(batch)) {
+        std::vector<SeriesId> ids;
+        CatalogAdditions additions;
+        REQUIRE(lines.catalog->resolve(batch.readings, ids, additions).ok());
+        additions.append_to(writes);
+        lines.catalog->confirm(additions);
+        batch.clear_readings();
+      }
+      REQUIRE(lines.engine.write(writes, Durability::Sync).ok());
+      REQUIRE(decoder.errors().empty());
+    }
+    CHECK(lines.catalog->series_count() == kSets * kFields);
+    MESSAGE("bytes of catalog memory: ", lines.catalog->memory_bytes());
+    CHECK(lines.catalog->memory_bytes() <= 16u << 20);
+    // Nor more after a restart.
+    const std::uint64_t before = lines.catalog->memory_bytes();
+    lines.reopen();
+    CHECK(lines.catalog->series_count() == kSets * kFields);
+    CHECK(lines.catalog->memory_bytes() <= before + before / 16);
+  }
+}
+
+TEST_CASE("catalog: of tags that series share nothing is left once the last of them is erased") {
+  Lines lines;
+  const std::string text = "cpu,host=pi,cpu=cpu0 idle=1,user=1 1\ncpu,host=pi,cpu=cpu1 idle=1 1\n";
+  lines.take(text);
+  Erased erased;
+  erased.series = lines.catalog->select("default", wire::parse_selector("pi/cpu.idle*").value());
+  REQUIRE(erased.series.size() == 2);
+  lines.catalog->forget(erased);
+  CHECK(lines.identities().size() == 1);
+  CHECK(lines.identities().begin()->second ==
+        wire::Identity{"cpu", {{"cpu", "cpu0"}, {"host", "pi"}}, "user"});
+  // They come back under the same names.
+  CHECK(lines.take(text) == std::vector<std::string>{"pi/cpu.idle{cpu=cpu0}",
+                                                     "pi/cpu.user{cpu=cpu0}",
+                                                     "pi/cpu.idle{cpu=cpu1}"});
+  erased.series = lines.catalog->select("default", wire::parse_selector("pi/*").value());
+  REQUIRE(erased.series.size() == 3);
+  lines.catalog->forget(erased);
+  CHECK(lines.identities().empty());
+}
+
+TEST_CASE("catalog: names of sensors are what they were, wherever their tags begin") {
+  NameStore store;
+  SensorNames names(store, 7);
+  const std::vector<std::string> texts = {"s",      "m.f{a=b}", "n.f{a=b}",  "{a=b}",   "{}",
+                                          "}",      "{",        "a{b",       "a}b",     "a{b}c",
+                                          "s{a=c}", "m.f",      "m.f{a=bc}", "a{b{c}}", "m{a=b}"};
+  std::vector<SensorNames::Name> kept;
+  for (const std::string& text : texts) kept.push_back(names.keep(text));
+  std::string read;
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    CAPTURE(texts[i]);
+    names.read(kept[i], read);
+    CHECK(read == texts[i]);
+    for (std::size_t k = 0; k < texts.size(); ++k) {
+      CHECK(names.is(kept[i], texts[k]) == (i == k));
+      CHECK(names.is_before(kept[i], kept[k]) == (texts[i] < texts[k]));
+    }
+    CHECK_FALSE(names.is(kept[i], texts[i] + "x"));
+    CHECK_FALSE(names.is(kept[i], ""));
+  }
+  CHECK(kept[1].tail == kept[2].tail);
+  const std::string_view shared = names.tail(kept[1]);
+  for (const std::size_t i : {1u, 2u, 3u}) {
+    CHECK(shared == "{a=b}");
+    names.give_back(kept[i]);
+    CHECK(kept[i].empty());
+  }
+  CHECK(shared == "{a=b}");  // one has it
+  names.give_back(kept.back());
+  CHECK(shared == std::string(5, '\0'));
+  CHECK_FALSE(names.has_tail("{a=b}"));
+  names.read(names.keep("m.f{a=b}"), read);
+  CHECK(read == "m.f{a=b}");
 }
 
 TEST_CASE("catalog: what identities have in common is kept once") {
