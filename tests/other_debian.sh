@@ -53,9 +53,9 @@ if [ ! -e "$root/../complete" ]; then
   mmdebstrap --quiet --variant=minbase --components=main "$suite" "$root" ${mirror:+"$mirror"} ||
     skip "no $suite to be had"
   cp /etc/resolv.conf "$root/etc/resolv.conf"
-  inside /src/packaging/install-dependencies.sh build || skip "the packages of the build are not to be had for $suite"
   touch "$root/../complete"
 fi
+inside /src/packaging/install-dependencies.sh build || skip "the packages of the build are not to be had for $suite"
 
 # Not optimized, by folders: it is about what compiles and how it behaves, not how fast it is.
 inside bash -euc '

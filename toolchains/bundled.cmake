@@ -113,7 +113,7 @@ if(NOT EXISTS ${re2}/re2/unicode_groups.cc)
       OUTPUT_FILE ${re2}/re2/unicode_${table}.cc COMMAND_ERROR_IS_FATAL ANY)
   endforeach()
 endif()
-set(re2_sources bitmap256 compile bitstate dfa mimics_pcre nfa onepass parse perl_groups prog re2 regexp simplify
+set(re2_sources bitstate compile dfa mimics_pcre nfa onepass parse perl_groups prog re2 regexp simplify
   stringpiece tostring unicode_casefold unicode_groups)
 list(TRANSFORM re2_sources PREPEND ${re2}/re2/)
 list(TRANSFORM re2_sources APPEND .cc)
