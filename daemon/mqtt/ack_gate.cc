@@ -303,7 +303,8 @@ AckGate::Progress AckGate::move_in(Passage& passage) {
     if (net::send_some(passage.inside, in.output()) == net::Outcome::Failed) return Progress::Over;
     moved = moved || in.output().size() < before;
   }
-  if (passage.broker_ended && in.output().empty() && !in.is_stopped()) return Progress::Over;
+  const bool ended = passage.broker_ended || in.was_ended();
+  if (ended && in.output().empty() && !in.is_stopped()) return Progress::Over;
   return moved ? Progress::Moved : Progress::Blocked;
 }
 

@@ -14,7 +14,6 @@ class AnswerPatience {
 
   explicit AnswerPatience(std::int64_t first_ns) : first_ns_(first_ns) {}
 
-  std::int64_t first_ns() const { return first_ns_; }
   std::int64_t now_ns() const { return first_ns_ << doublings_; }
   void was_silent() { doublings_ += doublings_ < kDoublingsMax ? 1 : 0; }
   void all_answered() { doublings_ = 0; }

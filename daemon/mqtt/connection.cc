@@ -270,7 +270,7 @@ bool MqttSource::Connection::connect_to(const ResolvedAddress& broker, const Pah
     client_.reset();
     return false;
   }
-  return wait_for_answer("connect", answer_patience_.first_ns()) == Reply::Yes;
+  return wait_for_answer("connect", kAnswerPatienceNs) == Reply::Yes;
 }
 
 // When a broker's certificate must hold, where the clock cannot tell: not before this program was

@@ -123,6 +123,7 @@ class InwardStream {
   enum class Step : unsigned char { Moved, NeedMore, Stopped, Malformed };
   Step step(Publishes publishes);
   Step pass_packet(const FixedHeader& header, std::string_view rest);
+  Step end(const FixedHeader& header, std::string_view rest);
   Step take_publish(const FixedHeader& header, std::string_view rest);
   bool add_message(std::uint8_t flags, std::string_view body, std::uint32_t oversized_bytes);
   Step answer_pubrel(const FixedHeader& header, std::string_view rest);

@@ -88,7 +88,7 @@ struct MqttSourceParts {
   observe::Logger* logger = nullptr;  // may be null
   DeviceNames* names = nullptr;       // null: names are as topics say
   std::int64_t ack_patience_ns = kAckPatienceNs;
-  std::int64_t answer_patience_ns = kAnswerPatienceNs;
+  std::int64_t answer_patience_ns = kAnswerPatienceNs;  // for what a connection asks
   std::int64_t ask_again_ns = kAskAgainNs;
 };
 

@@ -149,6 +149,29 @@ TEST_CASE("inward stream: messages are taken and all else passes, whatever the p
   CHECK(inward.last.oversized_bytes == 0);
 }
 
+TEST_CASE("inward stream: a DISCONNECT ends it, and the MQTT client is not shown it") {
+  const std::string suback = bytes_of({0x90, 4, 0, 1, 0, 1});
+  const std::string busy = bytes_of({0xE0, 2, 0x89, 0});
+  const std::string wordy =
+      bytes_of({0xE0, 0x86, 0x80, 0x04, 0x89, 0x82, 0x80, 0x04, 0x1F, 0xFF, 0xFF}) +
+      std::string(65'535, 'x');
+  for (const std::string& disconnect : {bytes_of({0xE0, 0}), busy, wordy}) {
+    for (const std::size_t piece : {std::size_t{1}, disconnect.size() + suback.size() + 10}) {
+      InwardStream in(ProtocolVersion::V5, kStreamPacketMaxBytes);
+      const std::string all = suback + disconnect + publish(3) + bytes_of({0xFF});
+      for (std::size_t at = 0; at < all.size(); at += piece) {
+        in.feed(std::string_view(all).substr(at, piece));
+        REQUIRE(in.advance(kTake, kNoLimit));
+        CHECK(in.messages().empty());
+      }
+      CHECK(in.was_ended());
+      CHECK(in.output() == suback);
+      CHECK(in.waiting_bytes() == 0);
+      CHECK(in.reason().find("the broker ended the connection") == 0);
+    }
+  }
+}
+
 TEST_CASE("inward stream: what a message says of itself") {
   struct Case {
     int first_byte, qos;
