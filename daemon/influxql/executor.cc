@@ -1,10 +1,98 @@
 #include "influxql/executor.h"
 
-namespace edgecase::influxql {
+#include <optional>
+#include <utility>
 
-Result<std::unique_ptr<RowSource>> run_select(std::unique_ptr<SelectStatement>, const Asking&,
-                                              query::QueryService&) {
-  return unsupported("SELECT is not offered here, and nothing was done of it");
+#include "influxql/reading_account.h"
+#include "influxql/select_plan.h"
+
+namespace edgecase::influxql {
+namespace {
+
+class SelectRows final : public RowSource {
+ public:
+  SelectRows(query::QueryService& service, const Asking& asking) : account_(service, asking) {}
+
+  Status prepare(std::unique_ptr<SelectStatement> statement) {
+    EC_ASSIGN_OR_RETURN(plan_, SelectPlan::make(account_, std::move(statement), {}));
+    EC_TRY(plan_->choose());
+    columns_ = plan_->columns();
+    return ok();
+  }
+
+  // A series without rows is none.
+  Result<bool> next_series(SeriesHead& head) override {
+    for (;;) {
+      rows_.reset();
+      if (next_ == plan_->size()) return false;
+      const std::size_t group = plan_->is_descending() ? plan_->size() - 1 - next_ : next_;
+      ++next_;
+      account_.begin_group();
+      EC_ASSIGN_OR_RETURN(rows_, plan_->open(group));
+      EC_ASSIGN_OR_RETURN(has_row_, take_row());
+      if (!has_row_) continue;
+      EC_ASSIGN_OR_RETURN(UnitKey key, plan_->key(group));
+      head.name = std::move(key.name);
+      head.tags = std::move(key.tags);
+      head.columns = columns_;
+      return true;
+    }
+  }
+
+  Result<bool> next_row(std::vector<Cell>& row) override {
+    if (rows_ == nullptr) return false;
+    if (!std::exchange(has_row_, false)) {
+      EC_ASSIGN_OR_RETURN(const bool has_more, take_row());
+      if (!has_more) {
+        rows_.reset();
+        return false;
+      }
+    }
+    row.resize(point_.cells.size() + 1);
+    row[0].kind = Cell::Kind::Time;
+    row[0].integer = point_.time_ns;
+    for (std::size_t i = 0; i < point_.cells.size(); ++i) std::swap(row[i + 1], point_.cells[i]);
+    return true;
+  }
+
+  void let_go() override { account_.let_go(); }
+  query::GivenReadings take_given() override { return account_.take_given(); }
+  bool is_given_revoked() override { return account_.is_given_revoked(); }
+  std::int64_t offset_s(std::int64_t time_ns) const override {
+    constexpr std::int64_t kSecond = 1'000'000'000;
+    const std::int64_t seconds = time_ns / kSecond - (time_ns % kSecond < 0 ? 1 : 0);
+    return plan_->zone() == nullptr ? 0 : plan_->zone()->offset_at(seconds);
+  }
+  std::string notice() const override {
+    const query::LeftOut left_out = account_.left_out();
+    if (left_out.empty()) return {};
+    return "readings cannot be read and are not here: " + left_out.status().message();
+  }
+
+ private:
+  // A sum that lacks what cannot be read would be a wrong one.
+  Result<bool> take_row() {
+    EC_ASSIGN_OR_RETURN(const bool has_row, rows_->next(point_));
+    if (account_.is_summing() && account_.is_damaged()) return account_.left_out().status();
+    return has_row;
+  }
+
+  ReadingAccount account_;  // outlives what reads
+  std::unique_ptr<SelectPlan> plan_;
+  std::vector<std::string> columns_;
+  std::size_t next_ = 0;  // group
+  std::unique_ptr<PointSource> rows_;
+  Point point_;
+  bool has_row_ = false;  // it is there and was not taken
+};
+
+}  // namespace
+
+Result<std::unique_ptr<RowSource>> run_select(std::unique_ptr<SelectStatement> statement,
+                                              const Asking& asking, query::QueryService& service) {
+  auto rows = std::make_unique<SelectRows>(service, asking);
+  EC_TRY(rows->prepare(std::move(statement)));
+  return std::unique_ptr<RowSource>(std::move(rows));
 }
 
 }  // namespace edgecase::influxql

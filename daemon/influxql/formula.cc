@@ -54,13 +54,18 @@ bool is_comparison(Operator op) {
   return op == Operator::Equal || op == Operator::NotEqual || is_order(op);
 }
 
-void combine_wholes(Operator op, std::int64_t left, std::int64_t right, Cell& result) {
+void combine_wholes(Operator op, std::int64_t left, std::int64_t right, Division division,
+                    Cell& result) {
   const auto a = static_cast<std::uint64_t>(left), b = static_cast<std::uint64_t>(right);
   switch (op) {
     case Operator::Add: return set_integer(result, static_cast<std::int64_t>(a + b));
     case Operator::Subtract: return set_integer(result, static_cast<std::int64_t>(a - b));
     case Operator::Multiply: return set_integer(result, static_cast<std::int64_t>(a * b));
     case Operator::Divide:
+      if (division == Division::Whole) {
+        if (right == -1) return set_integer(result, static_cast<std::int64_t>(0 - a));
+        return set_integer(result, right == 0 ? 0 : left / right);
+      }
       return set_float(result,
                        right == 0 ? 0 : static_cast<double>(left) / static_cast<double>(right));
     case Operator::Modulo: return set_integer(result, right == 0 || right == -1 ? 0 : left % right);
@@ -96,10 +101,77 @@ void combine_bools(Operator op, bool left, bool right, Cell& result) {
   is_order(op) ? set_bool(result, false) : set_null(result);
 }
 
+struct MathFunction {
+  std::string_view name;
+  double (*of_one)(double);
+  double (*of_two)(double, double);
+};
+constexpr MathFunction kMath[] = {
+    {"abs", nullptr, nullptr},
+    {"acos", [](double x) { return std::acos(x); }, nullptr},
+    {"asin", [](double x) { return std::asin(x); }, nullptr},
+    {"atan", [](double x) { return std::atan(x); }, nullptr},
+    {"atan2", nullptr, [](double x, double y) { return std::atan2(x, y); }},
+    {"ceil", [](double x) { return std::ceil(x); }, nullptr},
+    {"cos", [](double x) { return std::cos(x); }, nullptr},
+    {"exp", [](double x) { return std::exp(x); }, nullptr},
+    {"floor", [](double x) { return std::floor(x); }, nullptr},
+    {"ln", [](double x) { return std::log(x); }, nullptr},
+    {"log", nullptr, [](double x, double y) { return std::log(x) / std::log(y); }},
+    {"log10", [](double x) { return std::log10(x); }, nullptr},
+    {"log2", [](double x) { return std::log2(x); }, nullptr},
+    {"pow", nullptr, [](double x, double y) { return std::pow(x, y); }},
+    {"round", [](double x) { return std::round(x); }, nullptr},
+    {"sin", [](double x) { return std::sin(x); }, nullptr},
+    {"sqrt", [](double x) { return std::sqrt(x); }, nullptr},
+    {"tan", [](double x) { return std::tan(x); }, nullptr},
+};
+
+const MathFunction* math_function(std::string_view name) {
+  const auto found = std::find_if(std::begin(kMath), std::end(kMath),
+                                  [&](const MathFunction& each) { return each.name == name; });
+  return found == std::end(kMath) ? nullptr : found;
+}
+
+// Whole numbers stay what they are where nothing is to be rounded.
+void compute(const MathFunction& function, const Cell& first, const Cell& second, Cell& result) {
+  if (!is_number(first)) return set_null(result);
+  const bool is_rounding = function.name == "ceil" || function.name == "floor" ||
+                           function.name == "round" || function.name == "abs";
+  if (is_rounding && is_whole(first)) {
+    const std::int64_t whole = first.integer;
+    return set_integer(result, whole);
+  }
+  const double x = number_of(first);
+  if (function.name == "abs") return set_float(result, std::fabs(x));
+  if (function.of_one != nullptr) return set_float(result, function.of_one(x));
+  if (!is_number(second)) return set_null(result);
+  set_float(result, function.of_two(x, number_of(second)));
+}
+
 }  // namespace
 
-Result<Formula> Formula::compile(const Expr& expression, const Place& place) {
+bool is_math_function(std::string_view name) {
+  return math_function(name) != nullptr;
+}
+
+Result<Formula> Formula::compile(const Expr& expression, const Place& place, Division division) {
   Formula made;
+  made.division_ = division;
+  if (expression.kind == ExprKind::Call && is_math_function(expression.text)) {
+    made.kind_ = Kind::Math;
+    made.function_ = expression.text;
+    const std::size_t wanted = math_function(expression.text)->of_two != nullptr ? 2 : 1;
+    if (expression.operands.size() != wanted)
+      return invalid_argument("invalid number of arguments for " + expression.text + ", expected " +
+                              std::to_string(wanted) + ", got " +
+                              std::to_string(expression.operands.size()));
+    for (const Expr& operand : expression.operands) {
+      EC_ASSIGN_OR_RETURN(Formula part, compile(operand, place, division));
+      made.operands_.push_back(std::move(part));
+    }
+    return made;
+  }
   switch (expression.kind) {
     case ExprKind::Name:
     case ExprKind::Call:
@@ -108,12 +180,12 @@ Result<Formula> Formula::compile(const Expr& expression, const Place& place) {
       EC_ASSIGN_OR_RETURN(made.place_, place(expression));
       return made;
     }
-    case ExprKind::Group: return compile(expression.operands.front(), place);
+    case ExprKind::Group: return compile(expression.operands.front(), place, division);
     case ExprKind::Chain:
       made.kind_ = Kind::Chain;
       made.operators_ = expression.operators;
       for (const Expr& operand : expression.operands) {
-        EC_ASSIGN_OR_RETURN(Formula part, compile(operand, place));
+        EC_ASSIGN_OR_RETURN(Formula part, compile(operand, place, division));
         made.operands_.push_back(std::move(part));
       }
       return made;
@@ -144,6 +216,12 @@ void Formula::evaluate(const std::vector<Cell>& cells, Cell& result) const {
     case Kind::Constant: result = constant_; return;
     case Kind::Cell: result = cells[place_]; return;
     case Kind::Pattern: return set_null(result);
+    case Kind::Math: {
+      Cell first, second;
+      operands_.front().evaluate(cells, first);
+      if (operands_.size() > 1) operands_.back().evaluate(cells, second);
+      return compute(*math_function(function_), first, second, result);
+    }
     case Kind::Chain: break;
   }
   operands_.front().evaluate(cells, result);
@@ -177,16 +255,10 @@ void Formula::combine(Operator op, const Cell& left, const Formula& right_side, 
     if (is_comparison(op))
       return set_bool(result, are_whole ? compare(op, left.integer, right.integer)
                                         : compare(op, number_of(left), number_of(right)));
-    if (are_whole) return combine_wholes(op, left.integer, right.integer, result);
+    if (are_whole) return combine_wholes(op, left.integer, right.integer, division_, result);
     return combine_numbers(op, number_of(left), number_of(right), result);
   }
   if (left.kind == CellKind::Text && right.kind == CellKind::Text) {
-    if (op == Operator::Add) {
-      std::string joined = left.text + right.text;
-      result.kind = CellKind::Text;
-      result.text = std::move(joined);
-      return;
-    }
     if (op == Operator::Equal || op == Operator::NotEqual)
       return set_bool(result, compare(op, left.text, right.text));
   }

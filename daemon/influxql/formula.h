@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "influxql/pattern.h"
@@ -15,6 +16,12 @@
 
 namespace edgecase::influxql {
 
+// What `/` of two integers comes to: in WHERE a whole number, as in InfluxDB.
+enum class Division : unsigned char { Float, Whole };
+
+// abs(x), pow(x, y) and the like, which are no functions of a window.
+bool is_math_function(std::string_view name);
+
 class Formula {
  public:
   // Where in the cells the value of a name or of a call is.
@@ -22,7 +29,8 @@ class Formula {
   // What is known of a cell before there are rows; nothing: it depends on the row.
   using Known = std::function<const Cell*(std::size_t place)>;
 
-  static Result<Formula> compile(const Expr& expression, const Place& place);
+  static Result<Formula> compile(const Expr& expression, const Place& place,
+                                 Division division = Division::Float);
   // Only the truth value true is.
   bool is_true(const std::vector<Cell>& cells) const;
   void evaluate(const std::vector<Cell>& cells, Cell& result) const;
@@ -30,7 +38,7 @@ class Formula {
   bool may_hold(const Known& known) const;
 
  private:
-  enum class Kind : unsigned char { Constant, Cell, Pattern, Chain };
+  enum class Kind : unsigned char { Constant, Cell, Pattern, Chain, Math };
 
   void combine(Operator op, const Cell& left, const Formula& right_side, const Cell& right,
                Cell& result) const;
@@ -44,6 +52,8 @@ class Formula {
   std::optional<Pattern> pattern_;
   std::vector<Formula> operands_;
   std::vector<Operator> operators_;  // as in Expr
+  Division division_ = Division::Float;
+  std::string function_;  // of Math
 };
 
 }  // namespace edgecase::influxql

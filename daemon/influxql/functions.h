@@ -49,7 +49,7 @@ class FunctionPlan {
   TimeSpan span_to_read() const;
   // What each leaf comes to, before there are rows; for those who ask this statement in brackets.
   const std::vector<Cell::Kind>& kinds() const;
-  // Of one group. Its points have one cell for each leaf, the time as InfluxDB shows it.
+  // Opens one group. Its points have one cell for each leaf, the time as InfluxDB shows it.
   std::unique_ptr<PointSource> open(std::unique_ptr<PointSource> points, Spending& spending) const;
 
  private:

@@ -35,7 +35,8 @@ class RowSource {
   // To the next series, whether or not the rows of this one were all taken; false behind the last.
   // After an error only destruction is allowed.
   virtual Result<bool> next_series(SeriesHead& head) = 0;
-  // Of the series at hand; false at its end. `row` is overwritten, its memory used again.
+  // To the next row of the series at hand; false at its end. `row` is overwritten, its memory used
+  // again.
   virtual Result<bool> next_row(std::vector<Cell>& row) = 0;
   // Between two calls, for who waits in between: what it reads from is let go of, where something
   // of it was revoked or memory is short (query::ReadingCursor::let_go).

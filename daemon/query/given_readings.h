@@ -33,9 +33,20 @@ class GivenReadings {
       is_overfull_ = true;
     }
   }
+  // What `other` has been given, too.
+  void add(const GivenReadings& other) {
+    if (other.engine_ == nullptr) return;
+    revocations_ =
+        engine_ == nullptr ? other.revocations_ : std::min(revocations_, other.revocations_);
+    engine_ = other.engine_;
+    seen_ = UINT64_MAX;
+    is_overfull_ = is_overfull_ || other.is_overfull_;
+    is_revoked_ = is_revoked_ || other.is_revoked_;
+    for (const Span& span : other.spans_) add(span.series, span.first_ns, span.last_ns);
+  }
   // Whether one of them may be unreadable by now.
   bool is_revoked() {
-    if (engine_ == nullptr || spans_.empty()) return false;
+    if (engine_ == nullptr || (spans_.empty() && !is_revoked_)) return is_revoked_;
     const std::uint64_t count = engine_->revocations();
     if (count == seen_) return is_revoked_;
     seen_ = count;

@@ -26,6 +26,10 @@ class LeftOut {
 
   // Readings of one series that follow one another are one.
   void add(LeftOutReadings readings);
+  void add(const LeftOut& other) {
+    for (const LeftOutReadings& each : other.named_) add(each);
+    more_ += other.more_;
+  }
 
   bool empty() const { return named_.empty(); }
   const std::vector<LeftOutReadings>& named() const { return named_; }

@@ -1,0 +1,99 @@
+#include "influxql/inner_units.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "influxql/series_reader.h"
+
+namespace edgecase::influxql {
+namespace {
+
+// Rows of the statement in brackets as points of the one around it.
+class InnerPoints final : public PointSource {
+ public:
+  InnerPoints(std::unique_ptr<PointSource> rows, const Choice& choice,
+              const std::vector<std::optional<std::size_t>>& places, std::vector<Cell> tags)
+      : rows_(std::move(rows)), choice_(choice), places_(places), tags_(std::move(tags)) {}
+
+  Result<bool> next(Point& point) override {
+    EC_ASSIGN_OR_RETURN(const bool has_row, rows_->next(row_));
+    if (!has_row) return false;
+    point.time_ns = row_.time_ns;
+    point.cells.resize(places_.size());
+    for (std::size_t i = 0; i < places_.size(); ++i) {
+      Cell& cell = point.cells[i];
+      cell = places_[i] ? row_.cells[*places_[i]] : tags_[i];
+      const Cell::Kind kind = choice_.columns[i].kind;
+      const bool is_number = cell.kind == Cell::Kind::Float || cell.kind == Cell::Kind::Integer;
+      if (is_number && (kind == Cell::Kind::Float || kind == Cell::Kind::Integer))
+        cast_cell(cell, kind);
+    }
+    return true;
+  }
+
+ private:
+  const std::unique_ptr<PointSource> rows_;
+  const Choice& choice_;
+  const std::vector<std::optional<std::size_t>>& places_;
+  const std::vector<Cell> tags_;
+  Point row_;
+};
+
+}  // namespace
+
+Result<NameKind> InnerUnits::find(const std::string& name) {
+  for (const SelectPlan::Output& output : plan_->outputs()) {
+    if (output.name == name && output.kind.is_known()) return output.kind;
+  }
+  const std::vector<std::string>& tags = plan_->own_tags();
+  return NameKind{Cell::Kind::Null, std::find(tags.begin(), tags.end(), name) != tags.end()};
+}
+
+Status InnerUnits::list(std::map<std::string, NameKind>& fields, std::set<std::string>& tags) {
+  for (const SelectPlan::Output& output : plan_->outputs()) fields[output.name].merge(output.kind);
+  tags.insert(plan_->own_tags().begin(), plan_->own_tags().end());
+  return ok();
+}
+
+Status InnerUnits::choose(const Choice& choice) {
+  choice_ = choice;
+  for (Column& column : choice_.columns) {
+    const auto& outputs = plan_->outputs();
+    const auto at = std::find_if(outputs.begin(), outputs.end(),
+                                 [&](const auto& output) { return output.name == column.name; });
+    places_.emplace_back();
+    if (at != outputs.end()) {
+      places_.back() = static_cast<std::size_t>(at - outputs.begin());
+      continue;
+    }
+    // Any tag that it is grouped by can be asked for in WHERE, as a field only its own.
+    const std::vector<std::string>& own = plan_->own_tags();
+    column.is_tag =
+        column.is_condition || std::find(own.begin(), own.end(), column.name) != own.end();
+  }
+  EC_TRY(plan_->choose(choice));
+  for (std::size_t i = 0; i < plan_->size(); ++i) {
+    if (choice_.where) {
+      EC_ASSIGN_OR_RETURN(const UnitKey group, plan_->key(i));
+      std::vector<Cell> cells;
+      set_tags(choice_, group, cells);
+      const bool may = choice_.where->may_hold([&](std::size_t place) {
+        return !places_[place] && choice_.columns[place].is_tag ? &cells[place] : nullptr;
+      });
+      if (!may) continue;
+    }
+    groups_.push_back(static_cast<std::uint32_t>(i));
+  }
+  return ok();
+}
+
+Result<std::unique_ptr<PointSource>> InnerUnits::open(std::size_t unit) {
+  EC_ASSIGN_OR_RETURN(const UnitKey group, key(unit));
+  std::vector<Cell> tags;
+  set_tags(choice_, group, tags);
+  EC_ASSIGN_OR_RETURN(std::unique_ptr<PointSource> rows, plan_->open(groups_[unit]));
+  return std::unique_ptr<PointSource>(
+      std::make_unique<InnerPoints>(std::move(rows), choice_, places_, std::move(tags)));
+}
+
+}  // namespace edgecase::influxql

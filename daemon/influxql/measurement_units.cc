@@ -1,0 +1,252 @@
+#include "influxql/measurement_units.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "influxql/series_reader.h"
+#include "influxql/series_view.h"
+
+namespace edgecase::influxql {
+namespace {
+
+Cell::Kind kind_of_type(wire::ValueType type) {
+  switch (type) {
+    case wire::ValueType::Float64: return Cell::Kind::Float;
+    case wire::ValueType::Int64: return Cell::Kind::Integer;
+    case wire::ValueType::Bool: return Cell::Kind::Bool;
+    case wire::ValueType::Text: return Cell::Kind::Text;
+    case wire::ValueType::Bytes: break;
+  }
+  return Cell::Kind::Null;
+}
+
+// The fields of one tag set, joined by their times.
+class JoinedFields final : public PointSource {
+ public:
+  struct Part {
+    std::size_t column = 0;
+    bool makes_points = true;
+    std::unique_ptr<SeriesReader> reader;
+  };
+
+  JoinedFields(std::vector<Part> parts, std::vector<Cell> tags, bool is_descending)
+      : parts_(std::move(parts)), tags_(std::move(tags)), is_descending_(is_descending) {}
+
+  Result<bool> next(Point& point) override {
+    bool is_point = false;
+    std::int64_t time_ns = 0;
+    for (const Part& part : parts_) {
+      if (!part.makes_points) continue;
+      EC_ASSIGN_OR_RETURN(const bool has_reading, part.reader->has_reading());
+      if (!has_reading || (is_point && !is_before(part.reader->time_ns(), time_ns))) continue;
+      is_point = true;
+      time_ns = part.reader->time_ns();
+    }
+    if (!is_point) return false;
+    point.time_ns = time_ns;
+    point.cells.resize(tags_.size());
+    // The point may come from another unit.
+    for (std::size_t i = 0; i < tags_.size(); ++i) {
+      point.cells[i].kind = tags_[i].kind;
+      if (tags_[i].kind == Cell::Kind::Text) point.cells[i].text = tags_[i].text;
+    }
+    for (const Part& part : parts_) {
+      Cell& cell = point.cells[part.column];
+      for (;;) {
+        EC_ASSIGN_OR_RETURN(const bool has_reading, part.reader->has_reading());
+        if (!has_reading || is_before(time_ns, part.reader->time_ns())) break;
+        if (part.reader->time_ns() == time_ns) cell = part.reader->cell();
+        part.reader->pop();
+      }
+    }
+    return true;
+  }
+
+ private:
+  bool is_before(std::int64_t a, std::int64_t b) const { return is_descending_ ? a > b : a < b; }
+
+  const std::vector<Part> parts_;
+  const std::vector<Cell> tags_;  // of columns that are no tags: null
+  const bool is_descending_;
+};
+
+std::string key_bytes(const wire::Identity& identity) {
+  std::string key;
+  append_key_part(identity.measurement, key);
+  for (const auto& [tag, value] : identity.tags) {
+    append_key_part(tag, key);
+    append_key_part(value, key);
+  }
+  return key;
+}
+
+}  // namespace
+
+Result<wire::Identity> identity_of(const catalog::SeriesEntry& entry) {
+  if (!entry.identity.empty()) return wire::decode_identity(entry.identity);
+  return wire::Identity{entry.sensor,
+                        {{std::string(wire::kDeviceTag), entry.device}},
+                        std::string(wire::kValueField)};
+}
+
+Result<std::unique_ptr<MeasurementUnits>> MeasurementUnits::find(ReadingAccount& account,
+                                                                 const std::string& database,
+                                                                 const Source& source) {
+  std::unique_ptr<MeasurementUnits> made(new MeasurementUnits(account));
+  Source named;
+  named.name = source.name;
+  named.regex = source.regex;
+  std::vector<Source> sources;
+  sources.push_back(std::move(named));
+  EC_TRY(each_series(account.service(), account.asking(), database, sources, std::nullopt,
+                     [&](const ReadableSeries& series) {
+                       made->fields_[series.identity.field].rows.push_back(series.row);
+                       for (const auto& tag : series.identity.tags) made->tags_.insert(tag.first);
+                       return ok();
+                     }));
+  return made;
+}
+
+Result<Cell::Kind> MeasurementUnits::kind_of(Field& field) {
+  if (field.kind) return *field.kind;
+  NameKind merged;
+  const query::Reach* const reach = account_.asking().reach;
+  for (const catalog::SeriesRow row : field.rows) {
+    if (reach != nullptr && reach->patience != nullptr) EC_TRY(reach->patience->go_on());
+    const auto entry = account_.service().catalog().series_at(row);
+    if (!entry.ok()) continue;
+    EC_ASSIGN_OR_RETURN(const std::optional<wire::ValueType> type,
+                        type_of_series(account_.service(), *entry));
+    if (type) merged.merge({kind_of_type(*type), false});
+    if (merged.kind == Cell::Kind::Float) break;
+  }
+  field.kind = merged.kind;
+  return merged.kind;
+}
+
+Result<NameKind> MeasurementUnits::find(const std::string& name) {
+  const auto at = fields_.find(name);
+  if (at != fields_.end()) {
+    EC_ASSIGN_OR_RETURN(const Cell::Kind kind, kind_of(at->second));
+    if (kind != Cell::Kind::Null) return NameKind{kind, false};
+  }
+  return NameKind{Cell::Kind::Null, tags_.contains(name)};
+}
+
+Status MeasurementUnits::list(std::map<std::string, NameKind>& fields,
+                              std::set<std::string>& tags) {
+  for (auto& [name, field] : fields_) {
+    EC_ASSIGN_OR_RETURN(const Cell::Kind kind, kind_of(field));
+    if (kind != Cell::Kind::Null) fields[name].merge({kind, false});
+  }
+  tags.insert(tags_.begin(), tags_.end());
+  return ok();
+}
+
+bool MeasurementUnits::is_asked(const std::string& field) const {
+  return std::any_of(choice_.columns.begin(), choice_.columns.end(), [&](const Column& column) {
+    return !column.is_tag && column.kind != Cell::Kind::Null && column.name == field;
+  });
+}
+
+Result<wire::Identity> MeasurementUnits::identity_of(catalog::SeriesRow row) const {
+  EC_ASSIGN_OR_RETURN(const catalog::SeriesEntry entry,
+                      account_.service().catalog().series_at(row));
+  return influxql::identity_of(entry);
+}
+
+Status MeasurementUnits::choose(const Choice& choice) {
+  choice_ = choice;
+  EC_TRY(gather());
+  fields_.clear();
+  EC_TRY(account_.count_series(rows_.size()));
+  return choice_.series_limit > 0 || choice_.series_offset > 0 ? limit_series() : ok();
+}
+
+// By tag set; of tag sets that no field is asked of none is kept, but where they count.
+Status MeasurementUnits::gather() {
+  const bool are_counted = choice_.series_limit > 0 || choice_.series_offset > 0;
+  struct Found {
+    std::string key;
+    catalog::SeriesRow row;
+  };
+  std::vector<Found> found;
+  query::QueryService::Rows read;
+  for (const auto& [name, field] : fields_) {
+    if (!are_counted && !is_asked(name)) continue;
+    for (const catalog::SeriesRow row : field.rows) {
+      auto identity = identity_of(row);
+      if (!identity.ok()) continue;
+      if (!may_hold(choice_, {identity->measurement, identity->tags})) continue;
+      found.push_back({key_bytes(*identity), row});
+      read.push_back(row);
+    }
+  }
+  account_.service().tell(account_.asking().reach, read);
+  std::stable_sort(found.begin(), found.end(),
+                   [](const Found& a, const Found& b) { return a.key < b.key; });
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    if (i == 0 || found[i].key != found[i - 1].key)
+      units_.push_back({static_cast<std::uint32_t>(rows_.size()), 0});
+    rows_.push_back(found[i].row);
+    ++units_.back().count;
+  }
+  return ok();
+}
+
+// InfluxDB's: without SLIMIT, SOFFSET leaves nothing.
+Status MeasurementUnits::limit_series() {
+  std::map<std::string, std::set<std::vector<std::string>>> groups;
+  const auto group_of = [&](const UnitKey& key) {
+    std::vector<std::string> values;
+    for (const std::string& tag : choice_.limit_tags) values.emplace_back(tag_of(key, tag));
+    return values;
+  };
+  for (std::size_t i = 0; i < units_.size(); ++i) {
+    EC_ASSIGN_OR_RETURN(const UnitKey unit, key(i));
+    groups[unit.name].insert(group_of(unit));
+  }
+  std::vector<Unit> left;
+  for (std::size_t i = 0; i < units_.size(); ++i) {
+    EC_ASSIGN_OR_RETURN(const UnitKey unit, key(i));
+    const auto& of_name = groups[unit.name];
+    const auto place = std::distance(of_name.begin(), of_name.find(group_of(unit)));
+    if (place >= choice_.series_offset && place - choice_.series_offset < choice_.series_limit)
+      left.push_back(units_[i]);
+  }
+  units_ = std::move(left);
+  return ok();
+}
+
+Result<UnitKey> MeasurementUnits::key(std::size_t unit) const {
+  EC_ASSIGN_OR_RETURN(wire::Identity identity, identity_of(rows_[units_[unit].first]));
+  return UnitKey{std::move(identity.measurement), std::move(identity.tags)};
+}
+
+Result<std::unique_ptr<PointSource>> MeasurementUnits::open(std::size_t unit) {
+  std::vector<JoinedFields::Part> parts;
+  std::vector<Cell> tags(choice_.columns.size());
+  bool has_tags = false;
+  for (std::uint32_t i = 0; i < units_[unit].count; ++i) {
+    const catalog::SeriesRow row = rows_[units_[unit].first + i];
+    // Dropped since.
+    auto entry = account_.service().catalog().series_at(row);
+    if (!entry.ok()) continue;
+    EC_ASSIGN_OR_RETURN(wire::Identity identity, influxql::identity_of(*entry));
+    if (!std::exchange(has_tags, true))
+      set_tags(choice_, {std::move(identity.measurement), std::move(identity.tags)}, tags);
+    for (std::size_t c = 0; c < choice_.columns.size(); ++c) {
+      const Column& column = choice_.columns[c];
+      if (column.is_tag || column.kind == Cell::Kind::Null || column.name != identity.field)
+        continue;
+      auto reader = std::make_unique<SeriesReader>(account_, row, entry->id, choice_.span,
+                                                   choice_.is_descending, column.kind);
+      EC_TRY(reader->begin());
+      parts.push_back({c, !column.is_condition, std::move(reader)});
+    }
+  }
+  return std::unique_ptr<PointSource>(
+      std::make_unique<JoinedFields>(std::move(parts), std::move(tags), choice_.is_descending));
+}
+
+}  // namespace edgecase::influxql

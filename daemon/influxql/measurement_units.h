@@ -1,0 +1,58 @@
+// The units of measurements: one for each tag set of each measurement that is meant. Kept compact,
+// some bytes a series: names and tags are asked of the catalog when they are needed. One thread.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "influxql/reading_account.h"
+#include "influxql/units.h"
+
+namespace edgecase::influxql {
+
+class MeasurementUnits final : public Units {
+ public:
+  // `account` must outlive it. NotFound: "database not found: x". InvalidArgument: a wrong
+  // expression.
+  static Result<std::unique_ptr<MeasurementUnits>> find(ReadingAccount& account,
+                                                        const std::string& database,
+                                                        const Source& source);
+
+  Result<NameKind> find(const std::string& name) override;
+  Status list(std::map<std::string, NameKind>& fields, std::set<std::string>& tags) override;
+  Status choose(const Choice& choice) override;
+  std::size_t size() const override { return units_.size(); }
+  Result<UnitKey> key(std::size_t unit) const override;
+  Result<std::unique_ptr<PointSource>> open(std::size_t unit) override;
+
+ private:
+  struct Field {
+    std::vector<catalog::SeriesRow> rows;
+    std::optional<Cell::Kind> kind;  // once it was asked for
+  };
+  struct Unit {
+    std::uint32_t first = 0, count = 0;  // of rows_
+  };
+
+  explicit MeasurementUnits(ReadingAccount& account) : account_(account) {}
+  Result<Cell::Kind> kind_of(Field& field);
+  bool is_asked(const std::string& field) const;
+  Status gather();
+  Status limit_series();
+  Result<wire::Identity> identity_of(catalog::SeriesRow row) const;
+
+  ReadingAccount& account_;
+  std::map<std::string, Field> fields_;
+  std::set<std::string> tags_;
+  Choice choice_;
+  std::vector<Unit> units_;
+  std::vector<catalog::SeriesRow> rows_;  // of the unit's fields that are asked for
+};
+
+// The identity of an entry that came without one is that of its names.
+Result<wire::Identity> identity_of(const catalog::SeriesEntry& entry);
+
+}  // namespace edgecase::influxql

@@ -1,0 +1,19 @@
+// The points of several units as one, in the order of time; and of these those for which WHERE
+// holds. One thread.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "influxql/units.h"
+
+namespace edgecase::influxql {
+
+// Points of one instant in the order of `sources`.
+std::unique_ptr<PointSource> merge_points(std::vector<std::unique_ptr<PointSource>> sources,
+                                          bool is_descending);
+// `where` outlives it.
+std::unique_ptr<PointSource> filter_points(std::unique_ptr<PointSource> points,
+                                           const Formula& where);
+
+}  // namespace edgecase::influxql

@@ -1,0 +1,93 @@
+#include "influxql/reading_account.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "influxql/series_reader.h"
+
+namespace edgecase::influxql {
+
+Status ReadingAccount::count_point() {
+  if (++points_ <= asking_.limits.points) return ok();
+  return limit_reached("max-select-point limit exceeded: (" + std::to_string(points_) + "/" +
+                       std::to_string(asking_.limits.points) + ")");
+}
+
+Status ReadingAccount::count_series(std::uint64_t count) {
+  series_ += count;
+  if (series_ <= asking_.limits.series) return ok();
+  return limit_reached("max-select-series limit exceeded: (" + std::to_string(series_) + "/" +
+                       std::to_string(asking_.limits.series) + ")");
+}
+
+void ReadingAccount::begin(SeriesReader& reader) {
+  reader.place_ = readers_.size();
+  readers_.push_back(&reader);
+}
+
+void ReadingAccount::end(SeriesReader& reader) {
+  if (reader.has_read()) {
+    query::GivenReadings read = reader.before_reading();
+    read.add(reader.series(), reader.oldest_ns(), reader.newest_ns());
+    closed_.add(read);
+  }
+  readers_[reader.place_] = readers_.back();
+  readers_[reader.place_]->place_ = reader.place_;
+  readers_.pop_back();
+}
+
+void ReadingAccount::begin_group() {
+  before_.add(closed_);
+  closed_ = {};
+}
+
+query::LeftOut ReadingAccount::left_out() const {
+  query::LeftOut all = left_out_;
+  for (const SeriesReader* reader : readers_) {
+    if (reader->left_out() != nullptr) all.add(*reader->left_out());
+  }
+  return all;
+}
+
+bool ReadingAccount::is_damaged() const {
+  return !left_out_.empty() ||
+         std::any_of(readers_.begin(), readers_.end(), [](const SeriesReader* reader) {
+           return reader->left_out() != nullptr && !reader->left_out()->empty();
+         });
+}
+
+void ReadingAccount::let_go() {
+  for (SeriesReader* reader : readers_) reader->let_go();
+}
+
+query::GivenReadings ReadingAccount::held() const {
+  query::GivenReadings all = before_;
+  all.add(closed_);
+  for (const SeriesReader* reader : readers_) {
+    if (!reader->has_read()) continue;
+    query::GivenReadings read = reader->before_reading();
+    read.add(reader->series(), reader->oldest_ns(), reader->newest_ns());
+    all.add(read);
+  }
+  return all;
+}
+
+query::GivenReadings ReadingAccount::take_given() {
+  query::GivenReadings taken = held();
+  before_ = {};
+  if (keeps_ == Keeps::Group) return taken;
+  closed_ = {};
+  for (SeriesReader* reader : readers_) reader->forget_answered();
+  return taken;
+}
+
+bool ReadingAccount::is_given_revoked() {
+  if (is_revoked_) return true;
+  const std::uint64_t count = service_.engine().revocations();
+  if (count == seen_) return false;
+  seen_ = count;
+  is_revoked_ = held().is_revoked();
+  return is_revoked_;
+}
+
+}  // namespace edgecase::influxql

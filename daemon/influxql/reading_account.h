@@ -1,0 +1,71 @@
+// What one SELECT reads: how much of it, of which readings what it holds was made, and what could
+// not be read. All that read for the statement share one. One thread; outlives its readers.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "influxql/executor.h"
+#include "influxql/points.h"
+#include "query/given_readings.h"
+#include "query/left_out.h"
+
+namespace edgecase::influxql {
+
+class SeriesReader;
+
+// Whether what was answered is still of use to what is answered later, as sums are.
+enum class Keeps : unsigned char { Nothing, Group };
+
+class ReadingAccount {
+ public:
+  ReadingAccount(query::QueryService& service, const Asking& asking)
+      : service_(service),
+        asking_(asking),
+        spending_(asking.limits.windows, asking.limits.held_bytes) {}
+
+  query::QueryService& service() const { return service_; }
+  const Asking& asking() const { return asking_; }
+  Spending& spending() { return spending_; }
+  // Once a function is asked for, in whichever statement.
+  void set_keeps(Keeps keeps) { keeps_ = keeps; }
+  bool is_summing() const { return keeps_ == Keeps::Group; }
+
+  // LimitReached, with InfluxDB's words.
+  Status count_point();
+  Status count_series(std::uint64_t count);
+
+  // A reader is there from its making to its end.
+  void begin(SeriesReader& reader);
+  void end(SeriesReader& reader);
+  std::size_t readers() const { return readers_.size(); }
+  // What was read for the group before is of no use any more.
+  void begin_group();
+  void leave_out(const query::LeftOut& left_out) { left_out_.add(left_out); }
+  // What was passed over, since it is damaged; of readers that are there as well.
+  query::LeftOut left_out() const;
+  bool is_damaged() const;
+
+  void let_go();
+  query::GivenReadings take_given();
+  bool is_given_revoked();
+
+ private:
+  query::GivenReadings held() const;
+
+  query::QueryService& service_;
+  const Asking asking_;
+  Spending spending_;
+  Keeps keeps_ = Keeps::Nothing;
+  std::uint64_t points_ = 0, series_ = 0;
+  std::vector<SeriesReader*> readers_;
+  query::LeftOut left_out_;
+  // What readers that are gone have read: for this group, and for those before it since the last
+  // take_given().
+  query::GivenReadings closed_, before_;
+  std::uint64_t seen_ = UINT64_MAX;  // revocations
+  bool is_revoked_ = false;          // something that is held
+};
+
+}  // namespace edgecase::influxql

@@ -1,0 +1,137 @@
+// Choosing what a plan reads, from the outside in, and reading it.
+#include <algorithm>
+#include <utility>
+
+#include "influxql/fields.h"
+#include "influxql/merged_points.h"
+#include "influxql/select_plan.h"
+
+namespace edgecase::influxql {
+
+Result<FunctionPlan> SelectPlan::make_functions() const {
+  Windows windows;
+  windows.every_ns = choice_.every_ns;
+  windows.offset_ns = choice_.offset_ns;
+  windows.zone = zone();
+  windows.span = span_;
+  windows.is_descending = is_descending_;
+  windows.fill = statement_->has_fill ? statement_->fill : Fill::Null;
+  windows.has_fill = statement_->has_fill;
+  windows.fill_number = statement_->fill_number;
+  windows.fill_is_integer = statement_->fill_is_integer;
+  // What is null there, the statement around it leaves out anyway.
+  if (is_inner_ && windows.fill == Fill::Null) {
+    windows.fill = Fill::None;
+    windows.has_fill = true;
+  }
+  return FunctionPlan::make(
+      leaves_,
+      [this](const Expr& name) -> Result<ColumnPlace> {
+        const auto at = std::find(choice_.columns.begin(), choice_.columns.end(), column_of(name));
+        if (at == choice_.columns.end()) return invalid_argument("no such name: " + name.text);
+        return ColumnPlace{static_cast<std::size_t>(at - choice_.columns.begin()),
+                           at->is_tag ? Cell::Kind::Text : at->kind, at->is_tag};
+      },
+      windows);
+}
+
+Status SelectPlan::choose() {
+  Choice around;
+  around.limit_tags = own_tags_;
+  return choose(around);
+}
+
+Status SelectPlan::choose(const Choice& around) {
+  choice_.is_descending = is_descending_;
+  choice_.every_ns = grouping_.every_ns > 0 ? grouping_.every_ns : around.every_ns;
+  choice_.offset_ns = grouping_.every_ns > 0 ? grouping_.offset_ns : around.offset_ns;
+  std::set<std::string> tags(own_tags_.begin(), own_tags_.end());
+  tags.insert(around.tags.begin(), around.tags.end());
+  choice_.tags.assign(tags.begin(), tags.end());
+  choice_.limit_tags = around.limit_tags;
+  choice_.series_limit = around.series_limit + statement_->series_limit;
+  choice_.series_offset = around.series_offset + statement_->series_offset;
+  span_.narrow(around.span);
+  if (!has_anything()) return ok();
+  choice_.span = span_;
+  if (has_functions_) {
+    EC_TRY(check_windows());
+    EC_ASSIGN_OR_RETURN(functions_, make_functions());
+    choice_.span = functions_->span_to_read();
+  }
+  for (const auto& source : sources_) EC_TRY(source->choose(choice_));
+  return group_units();
+}
+
+// Where nothing that is asked for is stored there are no rows, whatever else there is.
+bool SelectPlan::has_anything() const {
+  if (!has_functions_)
+    return std::any_of(choice_.columns.begin(), choice_.columns.end(), [](const Column& column) {
+      return !column.is_condition && (column.is_tag || column.kind != Cell::Kind::Null);
+    });
+  return !leaves_.empty();
+}
+
+Status SelectPlan::check_windows() const {
+  if (choice_.every_ns == 0 || !span_.has_from() || !span_.has_to() || span_.from_ns > span_.to_ns)
+    return ok();
+  const std::uint64_t count =
+      (static_cast<std::uint64_t>(span_.to_ns) - static_cast<std::uint64_t>(span_.from_ns)) /
+          static_cast<std::uint64_t>(choice_.every_ns) +
+      1;
+  const std::uint64_t most = account_.asking().limits.windows;
+  if (count <= most) return ok();
+  return limit_reached("max-select-buckets limit exceeded: (" + std::to_string(count) + "/" +
+                       std::to_string(most) + ")");
+}
+
+Status SelectPlan::group_units() {
+  struct Keyed {
+    std::string key;
+    Ref ref;
+  };
+  std::vector<Keyed> keyed;
+  for (std::size_t s = 0; s < sources_.size(); ++s) {
+    for (std::size_t u = 0; u < sources_[s]->size(); ++u) {
+      EC_ASSIGN_OR_RETURN(const UnitKey unit, sources_[s]->key(u));
+      Keyed each{{}, {static_cast<std::uint32_t>(s), static_cast<std::uint32_t>(u)}};
+      append_key_part(unit.name, each.key);
+      for (const std::string& tag : choice_.tags) append_key_part(tag_of(unit, tag), each.key);
+      keyed.push_back(std::move(each));
+    }
+  }
+  std::stable_sort(keyed.begin(), keyed.end(),
+                   [](const Keyed& a, const Keyed& b) { return a.key < b.key; });
+  for (std::size_t i = 0; i < keyed.size(); ++i) {
+    if (i == 0 || keyed[i].key != keyed[i - 1].key)
+      groups_.push_back({static_cast<std::uint32_t>(refs_.size()), 0});
+    refs_.push_back(keyed[i].ref);
+    ++groups_.back().count;
+  }
+  return ok();
+}
+
+Result<UnitKey> SelectPlan::key(std::size_t group) const {
+  const Ref& ref = refs_[groups_[group].first];
+  EC_ASSIGN_OR_RETURN(const UnitKey unit, sources_[ref.source]->key(ref.unit));
+  UnitKey key;
+  key.name = unit.name;
+  for (const std::string& tag : choice_.tags)
+    key.tags.emplace_back(tag, std::string(tag_of(unit, tag)));
+  return key;
+}
+
+Result<std::unique_ptr<PointSource>> SelectPlan::open(std::size_t group) {
+  std::vector<std::unique_ptr<PointSource>> units;
+  for (std::uint32_t i = 0; i < groups_[group].count; ++i) {
+    const Ref& ref = refs_[groups_[group].first + i];
+    EC_ASSIGN_OR_RETURN(std::unique_ptr<PointSource> unit, sources_[ref.source]->open(ref.unit));
+    units.push_back(std::move(unit));
+  }
+  std::unique_ptr<PointSource> points = merge_points(std::move(units), is_descending_);
+  if (choice_.where) points = filter_points(std::move(points), *choice_.where);
+  if (functions_) points = functions_->open(std::move(points), account_.spending());
+  return make_rows(std::move(points), shape_);
+}
+
+}  // namespace edgecase::influxql

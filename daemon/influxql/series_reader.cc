@@ -1,0 +1,198 @@
+#include "influxql/series_reader.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+namespace edgecase::influxql {
+namespace {
+
+constexpr std::size_t kReaderBytes = sizeof(SeriesReader) + 192;
+
+// As the processor of a 64-bit PC does it, out of range as well.
+std::int64_t truncated(double number) {
+  constexpr double kLimit = 9223372036854775808.0;
+  if (!(number >= -kLimit && number < kLimit)) return std::numeric_limits<std::int64_t>::min();
+  return static_cast<std::int64_t>(number);
+}
+
+}  // namespace
+
+void cast_cell(Cell& cell, Cell::Kind kind) {
+  if (cell.kind == kind) return;
+  if (kind == Cell::Kind::Float && cell.kind == Cell::Kind::Integer) {
+    cell.number = static_cast<double>(cell.integer);
+  } else if (kind == Cell::Kind::Integer && cell.kind == Cell::Kind::Float) {
+    cell.integer = truncated(cell.number);
+  } else {
+    kind = Cell::Kind::Null;
+  }
+  cell.kind = kind;
+}
+
+SeriesReader::SeriesReader(ReadingAccount& account, catalog::SeriesRow row,
+                           const catalog::SeriesId& series, const TimeSpan& span,
+                           bool is_descending, Cell::Kind kind)
+    : account_(account),
+      row_(row),
+      series_(series),
+      span_(span),
+      is_descending_(is_descending),
+      kind_(kind),
+      is_done_(span.from_ns > span.to_ns || kind == Cell::Kind::Null) {}
+
+Status SeriesReader::begin() {
+  EC_TRY(account_.spending().hold(kReaderBytes));
+  held_bytes_ = kReaderBytes;
+  account_.begin(*this);
+  is_begun_ = true;
+  return ok();
+}
+
+SeriesReader::~SeriesReader() {
+  close_scan();
+  if (is_begun_) account_.end(*this);
+  account_.spending().release(held_bytes_);
+}
+
+void SeriesReader::open_scan() {
+  ReadOptions options;
+  options.direction = is_descending_ ? Direction::Reverse : Direction::Forward;
+  options.large_value_bytes = query::kLargeTextBytes;
+  options.fill_cache = span_.has_from();
+  const query::Reach* const reach = account_.asking().reach;
+  options.patience = reach == nullptr ? nullptr : reach->patience;
+  query::TimeRange range;
+  range.from_ns = span_.from_ns;
+  if (span_.has_to()) range.to_ns = span_.to_ns + 1;
+  query::QueryService& service = account_.service();
+  scan_.emplace(service.engine(), service.catalog(), std::vector<catalog::SeriesRow>{row_}, range,
+                options);
+}
+
+void SeriesReader::close_scan() {
+  if (scan_) account_.leave_out(scan_->damaged().left_out);
+  scan_.reset();
+}
+
+void SeriesReader::let_go() {
+  if (scan_) static_cast<void>(scan_->let_go());
+}
+
+void SeriesReader::forget_answered() {
+  if (next_ >= count_) {
+    // A point that was made of the last one may be held still.
+    has_read_ = has_read_ && count_ > 0;
+    if (has_read_) oldest_ns_ = newest_ns_ = held_[count_ - 1].time_ns;
+    return;
+  }
+  const std::size_t first = next_ > 0 ? next_ - 1 : 0;
+  oldest_ns_ = std::min(held_[first].time_ns, held_[count_ - 1].time_ns);
+  newest_ns_ = std::max(held_[first].time_ns, held_[count_ - 1].time_ns);
+}
+
+Result<bool> SeriesReader::has_reading() {
+  if (next_ < count_) return true;
+  if (!is_done_) EC_TRY(fill());
+  return next_ < count_;
+}
+
+Status SeriesReader::fill() {
+  next_ = count_ = 0;
+  account_.spending().release(held_bytes_ - kReaderBytes);
+  held_bytes_ = kReaderBytes;
+  if (!has_read_) before_reading_ = query::GivenReadings(account_.service().engine());
+  if (!scan_) {
+    open_scan();
+    EC_ASSIGN_OR_RETURN(const bool is_there, scan_->next_series());
+    is_done_ = !is_there;
+  } else {
+    EC_TRY(scan_->wake().status());
+  }
+  const std::size_t readers = std::max<std::size_t>(account_.readers(), 1);
+  const std::size_t most = std::clamp<std::size_t>(kHeldReadings / readers, 1, batch_);
+  batch_ = std::min(batch_ * 4, kBatchMax);
+  std::size_t text_bytes = 0;
+  while (!is_done_ && count_ < most && text_bytes <= kBatchTextBytes && scan_->valid()) {
+    if (held_.size() == count_) held_.emplace_back();
+    Held& held = held_[count_];
+    held.time_ns = scan_->time_ns();
+    EC_TRY(account_.count_point());
+    const Result<bool> is_value = read_value(held.cell);
+    if (is_value.status().code() == StatusCode::Corruption) {
+      scan_->leave_out(is_value.status());
+    } else if (!is_value.ok()) {
+      return is_value.status();
+    } else if (*is_value) {
+      ++count_;
+      text_bytes += held.cell.kind == Cell::Kind::Text ? held.cell.text.size() : 0;
+      oldest_ns_ = has_read_ ? std::min(oldest_ns_, held.time_ns) : held.time_ns;
+      newest_ns_ = has_read_ ? std::max(newest_ns_, held.time_ns) : held.time_ns;
+      has_read_ = true;
+    }
+    EC_TRY(scan_->go_on());
+    scan_->next();
+  }
+  EC_TRY(scan_->status());
+  EC_TRY(account_.spending().hold(text_bytes));
+  held_bytes_ += text_bytes;
+  if (!scan_->valid()) {
+    is_done_ = true;
+    close_scan();
+  } else if (account_.readers() > kOpenScansMax && count_ > 0) {
+    const std::int64_t last_ns = held_[count_ - 1].time_ns;
+    (is_descending_ ? span_.to_ns : span_.from_ns) = is_descending_ ? last_ns - 1 : last_ns + 1;
+    close_scan();
+  }
+  return ok();
+}
+
+Result<bool> SeriesReader::read_value(Cell& cell) {
+  wire::Value value;
+  EC_TRY(scan_->value(value));
+  if (scan_->is_large()) {
+    if (kind_ != Cell::Kind::Text) return false;
+    EC_TRY(read_large(cell));
+    return cell.kind == Cell::Kind::Text;
+  }
+  switch (value.type) {
+    case wire::ValueType::Float64:
+      cell.kind = Cell::Kind::Float;
+      cell.number = value.float64;
+      break;
+    case wire::ValueType::Int64:
+      cell.kind = Cell::Kind::Integer;
+      cell.integer = value.int64;
+      break;
+    case wire::ValueType::Bool:
+      cell.kind = Cell::Kind::Bool;
+      cell.integer = value.boolean ? 1 : 0;
+      break;
+    case wire::ValueType::Text:
+      cell.kind = Cell::Kind::Text;
+      cell.text = value.text;
+      break;
+    case wire::ValueType::Bytes: return false;
+  }
+  cast_cell(cell, kind_);
+  return cell.kind != Cell::Kind::Null;
+}
+
+Status SeriesReader::read_large(Cell& cell) {
+  EC_ASSIGN_OR_RETURN(const std::unique_ptr<query::LargeText> large, scan_->large_text());
+  cell.kind = Cell::Kind::Null;
+  if (large->kind().type != wire::ValueType::Text) return ok();
+  if (large->size_bytes() > kTextMaxBytes)
+    return limit_reached("a text of " + std::to_string(large->size_bytes()) +
+                         " bytes is too long for SELECT: GET /api/v1/query streams it");
+  cell.kind = Cell::Kind::Text;
+  cell.text.clear();
+  for (;;) {
+    EC_ASSIGN_OR_RETURN(const std::string_view piece, large->next_piece());
+    if (piece.empty()) return ok();
+    cell.text += piece;
+  }
+}
+
+}  // namespace edgecase::influxql

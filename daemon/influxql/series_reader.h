@@ -1,0 +1,89 @@
+// The readings of one series as values of a type, some at once: where many series are read side by
+// side, none keeps its scan open meanwhile. One thread.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "influxql/reading_account.h"
+#include "influxql/rows.h"
+#include "influxql/time_condition.h"
+#include "query/series_scan.h"
+
+namespace edgecase::influxql {
+
+// A value as another type: numbers become each other; what cannot be is null. InfluxDB's casts.
+void cast_cell(Cell& cell, Cell::Kind kind);
+
+class SeriesReader {
+ public:
+  // Up to so many readers keep their scans open.
+  static constexpr std::size_t kOpenScansMax = 64;
+  // Readings that all readers hold together, as far as each holds one.
+  static constexpr std::size_t kHeldReadings = 16'384;
+  static constexpr std::size_t kBatchMax = 256;
+  static constexpr std::size_t kBatchTextBytes = 16u << 10;
+  // Longer texts are refused; /api/v1/query streams them.
+  static constexpr std::uint64_t kTextMaxBytes = 4u << 20;
+
+  // `kind`: what values become; those of another type are passed over.
+  SeriesReader(ReadingAccount& account, catalog::SeriesRow row, const catalog::SeriesId& series,
+               const TimeSpan& span, bool is_descending, Cell::Kind kind);
+  ~SeriesReader();
+  SeriesReader(const SeriesReader&) = delete;
+  SeriesReader& operator=(const SeriesReader&) = delete;
+
+  // LimitReached: too many are read at once.
+  Status begin();
+  // Whether there is one at hand; reads on where it must.
+  Result<bool> has_reading();
+  std::int64_t time_ns() const { return held_[next_].time_ns; }
+  const Cell& cell() const { return held_[next_].cell; }
+  void pop() { ++next_; }
+
+  // For the account.
+  const catalog::SeriesId& series() const { return series_; }
+  bool has_read() const { return has_read_; }
+  std::int64_t oldest_ns() const { return oldest_ns_; }
+  std::int64_t newest_ns() const { return newest_ns_; }
+  const query::GivenReadings& before_reading() const { return before_reading_; }
+  const query::LeftOut* left_out() const { return scan_ ? &scan_->damaged().left_out : nullptr; }
+  void let_go();
+  // Only what is held still counts as read.
+  void forget_answered();
+
+ private:
+  friend class ReadingAccount;  // place_
+
+  struct Held {
+    std::int64_t time_ns = 0;
+    Cell cell;
+  };
+
+  void open_scan();
+  void close_scan();
+  Status fill();
+  // False: it is of another type.
+  Result<bool> read_value(Cell& cell);
+  Status read_large(Cell& cell);
+
+  ReadingAccount& account_;
+  std::size_t place_ = 0;  // among the account's
+  const catalog::SeriesRow row_;
+  const catalog::SeriesId series_;
+  TimeSpan span_;  // what is left of it
+  const bool is_descending_;
+  const Cell::Kind kind_;
+  std::optional<query::SeriesScan> scan_;
+  std::vector<Held> held_;  // its memory is used again
+  std::size_t next_ = 0, count_ = 0;
+  std::size_t batch_ = 4;
+  std::uint64_t held_bytes_ = 0;
+  bool is_begun_ = false, is_done_ = false;
+  bool has_read_ = false;
+  std::int64_t oldest_ns_ = 0, newest_ns_ = 0;
+  query::GivenReadings before_reading_;
+};
+
+}  // namespace edgecase::influxql
