@@ -264,20 +264,20 @@ std::vector<const Expr*> names_beside(const Field& field) {
 }
 
 std::vector<std::string> column_names(const std::vector<Field>& fields) {
-  struct Column {
+  struct Named {
     std::string alias, name;
   };
-  std::vector<Column> columns;
+  std::vector<Named> columns;
   for (const Field& field : fields) {
     columns.push_back({field.alias, name_of(field)});
     for (const Expr* name : names_beside(field)) columns.push_back({{}, name->text});
   }
   std::map<std::string, int> taken;
-  for (const Column& column : columns) {
+  for (const Named& column : columns) {
     if (!column.alias.empty()) taken[column.alias] = 1;
   }
   std::vector<std::string> names;
-  for (const Column& column : columns) {
+  for (const Named& column : columns) {
     if (!column.alias.empty()) {
       names.push_back(column.alias);
       continue;
