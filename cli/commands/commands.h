@@ -38,6 +38,7 @@ void add_token_command(CLI::App& app, Action& action);
 void add_check_command(CLI::App& app, Action& action);
 void add_inspect_command(CLI::App& app, Action& action);
 void add_mqtt_command(CLI::App& app, Action& action);
+void add_influx_command(CLI::App& app, Action& action);
 void add_config_command(CLI::App& app, Action& action);
 void add_bench_command(CLI::App& app, Action& action);
 // The same with peers at hand: that of edgecase-bench-peers. `peers` outlives the action.

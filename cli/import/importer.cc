@@ -290,10 +290,32 @@ class Import {
     return ok();
   }
 
+  // Lines belong to devices by the daemon's rules, as those do that come over HTTP.
+  Status learn_rules(const std::string& path) {
+    const bool is_line =
+        (request_.format.empty() ? format_of_file(path) : request_.format) == "line";
+    if (!is_line || rules_) return ok();
+    rules_.emplace();
+    DaemonClient client(request_.connection);
+    const Result<std::string> body = client.get_small(wire::routes::kInfluxRules);
+    const bool is_older = body.status().code() == StatusCode::NotFound;  // it has no rules
+    if (is_older || (request_.dry_run && body.status().code() == StatusCode::Unavailable))
+      return ok();
+    EC_TRY(body.status());
+    std::vector<wire::LineRule> rules;
+    const nlohmann::json document = nlohmann::json::parse(*body, nullptr, false);
+    if (!document.is_object()) return io_error("the daemon's answer is no object");
+    for (const nlohmann::json& rule : document.value("rules", nlohmann::json::array()))
+      rules.push_back({text_field(rule, "measurement"), text_field(rule, "device"), 0});
+    EC_ASSIGN_OR_RETURN(rules_, wire::LineRules::compile(rules));
+    return ok();
+  }
+
   Status take(const std::string& path) {
-    EC_ASSIGN_OR_RETURN(
-        const auto source,
-        ReadingSource::open(path, request_.format, request_.default_namespace, request_.csv));
+    EC_TRY(learn_rules(path));
+    EC_ASSIGN_OR_RETURN(const auto source,
+                        ReadingSource::open(path, request_.format, request_.default_namespace,
+                                            request_.csv, rules_ ? &*rules_ : nullptr));
     FileCounts counts;
     const Status status = pass_on(*source, counts);
     progress_.finish();
@@ -378,6 +400,7 @@ class Import {
 
   const ImportRequest& request_;
   std::vector<Manifest> manifests_;
+  std::optional<wire::LineRules> rules_;  // once lines are imported
   Progress progress_;
   Sender sender_;
   Table table_;

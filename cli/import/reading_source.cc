@@ -115,10 +115,10 @@ class CsvSource : public ReadingSource {
 
 class LineSource : public ReadingSource {
  public:
-  LineSource(MappedFile file, std::string_view default_namespace)
+  LineSource(MappedFile file, std::string_view default_namespace, const wire::LineRules* rules)
       : file_(std::move(file)),
         decoder_(file_.view(),
-                 {default_namespace, 1, kBadLinesToldMax, wire::LineContexts::Followed}) {}
+                 {default_namespace, 1, kBadLinesToldMax, wire::LineContexts::Followed, rules}) {}
   Result<bool> next(wire::ReadingBatch& batch) override { return decoder_.next(batch); }
   std::uint64_t bad_lines() const override { return decoder_.bad_lines(); }
   const std::vector<wire::LineError>& errors() const override { return decoder_.errors(); }
@@ -236,7 +236,8 @@ std::string_view format_of_file(std::string_view path) {
 Result<std::unique_ptr<ReadingSource>> ReadingSource::open(const std::string& path,
                                                            const std::string& format,
                                                            const std::string& default_namespace,
-                                                           const CsvForm& csv) {
+                                                           const CsvForm& csv,
+                                                           const wire::LineRules* rules) {
   const std::string_view chosen = format.empty() ? format_of_file(path) : format;
   if (chosen.empty()) {
     // A name that is mistyped has no ending to speak of either.
@@ -257,7 +258,7 @@ Result<std::unique_ptr<ReadingSource>> ReadingSource::open(const std::string& pa
     if (!decoder.ok()) return invalid_argument(path + ": " + decoder.status().message());
     source = std::make_unique<CsvSource>(std::move(file), std::move(decoder).value());
   } else if (chosen == "line") {
-    source = std::make_unique<LineSource>(std::move(file), default_namespace);
+    source = std::make_unique<LineSource>(std::move(file), default_namespace, rules);
   } else {
     source = std::make_unique<JsonSource>(std::move(file), default_namespace);
   }

@@ -12,6 +12,7 @@
 
 #include "edgecase/result.h"
 #include "import/csv_decoder.h"
+#include "wire/line_rules.h"
 #include "wire/reading.h"
 
 namespace edgecase::cli {
@@ -28,11 +29,12 @@ class ReadingSource {
   // `format`: csv, ndjson or line; empty: by the name's ending. "-" is stdin, which needs a format.
   // What names no namespace belongs to `default_namespace`, which outlives the source. NotFound,
   // NotAllowed, IoError: the file; InvalidArgument: no format, or a file that is not of its format
-  // as a whole.
+  // as a whole. `rules`: which devices lines of line protocol belong to; outlives the source.
   static Result<std::unique_ptr<ReadingSource>> open(const std::string& path,
                                                      const std::string& format,
                                                      const std::string& default_namespace,
-                                                     const CsvForm& csv = {});
+                                                     const CsvForm& csv = {},
+                                                     const wire::LineRules* rules = nullptr);
 
   // The next readings into `batch`, which must be empty; they live until the next call. False: the
   // file is used up.

@@ -275,6 +275,11 @@ std::string configuration_page() {
          "used. Without any, the topic " +
          bold(config::kDefaultTopic) + " is read.\n";
   for (const config::RuleKey& key : config::rule_keys()) out += item(bold(key.name), key.help);
+  out += heading("TABLES [[influx.rule]]") +
+         "Which device a line of line protocol belongs to: the first rule that matches is used. A "
+         "line has the measurement, and every tag that the device's name has in braces.\n" +
+         item(bold("measurement"), config::kMeasurementHelp) +
+         item(bold("device"), config::kLineDeviceHelp);
   return out + see_also({{"edgecase", 1}, {"edgecased", 8}});
 }
 

@@ -412,7 +412,7 @@ Status Daemon::reload(const config::Configuration& fresh) {
   if (changes.of_source && running != nullptr) {
     EC_ASSIGN_OR_RETURN(source, make_source(state, client, state.logger));
   }
-  EC_TRY(state.http->reload(fresh.settings.http));
+  EC_TRY(state.http->reload(fresh.settings));
   if (state.http_tls)
     EC_TRY(state.http_tls->change({fresh.settings.http.tls_cert, fresh.settings.http.tls_key}));
   if (state.mqtt_tls) EC_TRY(state.mqtt_tls->change({client.tls_cert, client.tls_key}));

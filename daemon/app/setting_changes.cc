@@ -22,6 +22,12 @@ bool same_rules(std::vector<config::MqttRuleSettings> one,
   return one == other;
 }
 
+bool same_line_rules(std::vector<wire::LineRule> one, std::vector<wire::LineRule> other) {
+  for (auto* const rules : {&one, &other})
+    for (wire::LineRule& rule : *rules) rule.line = 0;
+  return one == other;
+}
+
 }  // namespace
 
 SettingChanges changes_of(const config::Settings& before, const config::Settings& after) {
@@ -60,6 +66,7 @@ SettingChanges changes_of(const config::Settings& before, const config::Settings
   changes.of_rules = !same_rules(before.mqtt.rules, after.mqtt.rules);
   if (changes.of_rules) add(changes.now, "mqtt.rule");
   changes.of_source = changes.of_source || changes.of_rules;
+  if (!same_line_rules(before.influx.rules, after.influx.rules)) add(changes.now, "influx.rule");
   return changes;
 }
 

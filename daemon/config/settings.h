@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "wire/line_rules.h"
+
 namespace edgecase::config {
 
 struct StorageSettings {
@@ -78,6 +80,10 @@ struct MqttSettings {
   std::vector<MqttRuleSettings> rules;
 };
 
+struct InfluxSettings {
+  std::vector<wire::LineRule> rules;  // [[influx.rule]] tables
+};
+
 struct LimitSettings {
   std::uint32_t namespaces = 256;
   std::uint32_t devices = 20'000;
@@ -106,6 +112,7 @@ struct Settings {
   StorageSettings storage;
   HttpSettings http;
   MqttSettings mqtt;
+  InfluxSettings influx;
   LimitSettings limits;
   AuditSettings audit;
 };

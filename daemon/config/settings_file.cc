@@ -42,7 +42,7 @@ class FileReader {
     for (const Setting& setting : settings_table()) {
       if (setting.section() == name) return true;
     }
-    return false;
+    return name == "influx";  // which holds rules alone
   }
 
   std::string place(const toml::source_region& source) const {
@@ -55,7 +55,7 @@ class FileReader {
     return invalid_argument(place(source) + ": " + std::string(key) + ": " + std::string(what));
   }
 
-  // `prefix` is empty for a section, else "storage." or "mqtt.rule.".
+  // `prefix` is empty for a section, else "storage.", "mqtt.rule." or "influx.rule.".
   Status unknown(const toml::source_region& source, const std::string& prefix,
                  std::string_view name) const {
     std::vector<std::string_view> known;
@@ -63,7 +63,9 @@ class FileReader {
       if (prefix.empty()) known.push_back(setting.section());
       if (prefix == std::string(setting.section()) + ".") known.push_back(setting.name());
     }
-    if (prefix == "mqtt.") known.push_back("rule");
+    if (prefix.empty()) known.push_back("influx");
+    if (prefix == "mqtt." || prefix == "influx.") known.push_back("rule");
+    if (prefix == "influx.rule.") known = {"measurement", "device"};
     if (prefix == "mqtt.rule.") {
       for (const RuleKey& key : rule_keys()) known.push_back(key.name);
     }
@@ -77,8 +79,8 @@ class FileReader {
   Status apply_section(const std::string& section, const toml::table& table) {
     for (const auto& [name, node] : table) {
       const std::string key = section + "." + std::string(name.str());
-      if (key == "mqtt.rule") {
-        EC_TRY(apply_rules(node));
+      if (key == "mqtt.rule" || key == "influx.rule") {
+        EC_TRY(apply_rules(key, node));
         continue;
       }
       const Setting* setting = find_setting(key);
@@ -156,18 +158,44 @@ class FileReader {
     }
   }
 
-  Status apply_rules(const toml::node& node) {
+  Status apply_rules(const std::string& key, const toml::node& node) {
     const toml::array* rules = node.as_array();
     if (rules == nullptr) {
-      return error(node.source(), "mqtt.rule", "is not a list of tables, write [[mqtt.rule]]");
+      return error(node.source(), key, "is not a list of tables, write [[" + key + "]]");
     }
     for (const toml::node& rule : *rules) {
       const toml::table* table = rule.as_table();
       if (table == nullptr) {
-        return error(rule.source(), "mqtt.rule", "is not a table, write [[mqtt.rule]]");
+        return error(rule.source(), key, "is not a table, write [[" + key + "]]");
       }
-      EC_TRY(apply_rule(*table));
+      EC_TRY(key == "mqtt.rule" ? apply_rule(*table) : apply_line_rule(*table));
     }
+    return ok();
+  }
+
+  Status apply_line_rule(const toml::table& table) {
+    wire::LineRule rule;
+    rule.line = static_cast<int>(table.source().begin.line);
+    for (const auto& [name, node] : table) {
+      std::string* const target = name.str() == "measurement" ? &rule.measurement
+                                  : name.str() == "device"    ? &rule.device
+                                                              : nullptr;
+      if (target == nullptr) return unknown(name.source(), "influx.rule.", name.str());
+      const auto* const text = node.as_string();
+      if (text == nullptr) {
+        return error(node.source(), "influx.rule." + std::string(name.str()),
+                     "is " + std::string(type_in_words(node)) + ", use text in quotes");
+      }
+      *target = text->get();
+    }
+    if (const auto compiled = wire::CompiledLineRule::compile(rule); !compiled.ok()) {
+      return invalid_argument(place(table.source()) + ": influx.rule." +
+                              compiled.status().message());
+    }
+    std::vector<wire::LineRule>& rules = configuration_.settings.influx.rules;
+    rules.push_back(std::move(rule));
+    configuration_.origins["influx.rule." + std::to_string(rules.size())] = {OriginKind::File,
+                                                                             place(table.source())};
     return ok();
   }
 

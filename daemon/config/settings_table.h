@@ -79,4 +79,10 @@ struct RuleKey {
 };
 std::span<const RuleKey> rule_keys();
 
+// The keys of one [[influx.rule]] table.
+inline constexpr std::string_view kMeasurementHelp =
+    "name of measurements, with * and ?; otherwise all";
+inline constexpr std::string_view kLineDeviceHelp =
+    "the device's name, with keys of tags in braces";
+
 }  // namespace edgecase::config

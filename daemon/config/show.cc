@@ -83,7 +83,15 @@ std::string example_text() {
     append_help(setting, out);
     out += std::string(setting.name()) + " = " + toml_text(setting, defaults) + "\n";
   }
-  return out;
+  return out +
+         "\n# Which device a line of line protocol belongs to: the first rule that matches is "
+         "used.\n"
+         "# A line has the measurement, and every tag that `device` has in braces. Without a rule\n"
+         "# it is the tag device, else host, else the measurement. `edgecase influx test` tries "
+         "it.\n"
+         "#   measurement " +
+         std::string(kMeasurementHelp) + "\n#   device      " + std::string(kLineDeviceHelp) +
+         "\n# [[influx.rule]]\n# measurement = \"weather_*\"\n# device = \"{station}\"\n";
 }
 
 std::string effective_text(const Configuration& configuration) {
@@ -107,6 +115,13 @@ std::string effective_text(const Configuration& configuration) {
     const std::string value = toml_text(setting, configuration.settings);
     out += padded(std::string(setting.name()) + " = " + value, kCommentColumn) + "  # " +
            (origin.kind == OriginKind::Default ? "default" : origin.where) + "\n";
+  }
+  std::size_t number = 0;
+  for (const wire::LineRule& rule : configuration.settings.influx.rules) {
+    const Origin origin = configuration.origin_of("influx.rule." + std::to_string(++number));
+    out += "\n" + padded("[[influx.rule]]", kCommentColumn) + "  # " + origin.where +
+           "\nmeasurement = " + quote_toml(rule.measurement) +
+           "\ndevice = " + quote_toml(rule.device) + "\n";
   }
   return out;
 }
@@ -140,6 +155,13 @@ std::string effective_json(const Configuration& configuration) {
     }
     if (!rule.where.empty()) row["where"] = rule.where;
     document["rules"].push_back(std::move(row));
+  }
+  document["influx_rules"] = nlohmann::ordered_json::array();
+  std::size_t number = 0;
+  for (const wire::LineRule& rule : configuration.settings.influx.rules) {
+    const Origin origin = configuration.origin_of("influx.rule." + std::to_string(++number));
+    document["influx_rules"].push_back(
+        {{"measurement", rule.measurement}, {"device", rule.device}, {"where", origin.where}});
   }
   return document.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }

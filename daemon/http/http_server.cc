@@ -327,6 +327,9 @@ Result<std::unique_ptr<HttpServer>> HttpServer::start(HttpServerParts parts) {
   State& s = *state;
   EC_ASSIGN_OR_RETURN(Sites sites, sites_of(settings));
   s.router.set_sites(std::move(sites));
+  EC_ASSIGN_OR_RETURN(wire::LineRules rules,
+                      wire::LineRules::compile(s.context.parts.settings.influx.rules));
+  s.context.line_spares.set_rules(std::make_shared<const wire::LineRules>(std::move(rules)));
   std::vector<FrontListener> listeners;
   if (!settings.socket.empty()) {
     EC_ASSIGN_OR_RETURN(net::Socket socket, net::listen_on_unix_socket(settings.socket));
@@ -397,9 +400,11 @@ void HttpServer::stop() {
                           std::exchange(state_->socket_inode, 0));
 }
 
-Status HttpServer::reload(const config::HttpSettings& settings) {
-  EC_ASSIGN_OR_RETURN(Sites sites, sites_of(settings));
+Status HttpServer::reload(const config::Settings& settings) {
+  EC_ASSIGN_OR_RETURN(Sites sites, sites_of(settings.http));
+  EC_ASSIGN_OR_RETURN(wire::LineRules rules, wire::LineRules::compile(settings.influx.rules));
   state_->router.set_sites(std::move(sites));
+  state_->context.line_spares.set_rules(std::make_shared<const wire::LineRules>(std::move(rules)));
   return ok();
 }
 

@@ -75,9 +75,9 @@ class HttpServer {
   // Takes no more requests, lets running ones finish for a bounded time, then cuts them off.
   void stop();
 
-  // Takes http.names and http.proxies for requests from now on, and this machine's names anew.
-  // InvalidArgument: nothing has changed.
-  Status reload(const config::HttpSettings& settings);
+  // Takes http.names, http.proxies and the rules of lines for requests from now on, and this
+  // machine's names anew. InvalidArgument: nothing has changed.
+  Status reload(const config::Settings& settings);
 
   // The port of the TCP listener: what the system chose for port 0. 0 when TCP is off.
   std::uint16_t tcp_port() const;

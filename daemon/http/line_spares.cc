@@ -23,11 +23,14 @@ bool CatalogSeries::has_series_of(std::string_view namespace_name, std::string_v
 
 LineSpares::Loan LineSpares::take(std::string_view namespace_name) {
   std::unique_ptr<LineSpare> spare;
+  std::shared_ptr<const wire::LineRules> rules;
   const std::uint64_t generation = catalog_.generation();
   {
     const MutexLock lock(mutex_);
-    std::erase_if(spares_,
-                  [generation](const auto& each) { return each->generation != generation; });
+    rules = rules_;
+    std::erase_if(spares_, [&](const auto& each) {
+      return each->generation != generation || each->rules != rules;
+    });
     const auto served = std::find_if(
         spares_.rbegin(), spares_.rend(),
         [namespace_name](const auto& each) { return each->namespace_name == namespace_name; });
@@ -43,9 +46,23 @@ LineSpares::Loan LineSpares::take(std::string_view namespace_name) {
   }
   if (spare == nullptr) spare = std::make_unique<LineSpare>();
   spare->names.look_in(&series_);
+  spare->names.obey(rules.get());
+  spare->rules = std::move(rules);
   spare->generation = generation;
   spare->namespace_name = namespace_name;
   return Loan(*this, std::move(spare));
+}
+
+void LineSpares::set_rules(std::shared_ptr<const wire::LineRules> rules) {
+  const MutexLock lock(mutex_);
+  rules_ = std::move(rules);
+  spares_.clear();
+  set_aside_.tell(0);
+}
+
+std::shared_ptr<const wire::LineRules> LineSpares::rules() const {
+  const MutexLock lock(mutex_);
+  return rules_;
 }
 
 void LineSpares::forget() {

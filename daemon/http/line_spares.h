@@ -36,6 +36,7 @@ class CatalogSeries final : public wire::KnownSeries {
 struct LineSpare {
   std::string namespace_name;
   std::uint64_t generation = 0;  // of the catalog when it was made
+  std::shared_ptr<const wire::LineRules> rules;
   wire::ReadingBatch batch;
   wire::LineNames names;
   ingest::IngestBuffers buffers;
@@ -72,6 +73,9 @@ class LineSpares {
   // One that served the namespace, where there is one. Those that may know names that were erased
   // since are gone.
   Loan take(std::string_view namespace_name);
+  // Lines that come from now on obey these rules. Forgets the spares that nobody has.
+  void set_rules(std::shared_ptr<const wire::LineRules> rules);
+  std::shared_ptr<const wire::LineRules> rules() const;
   // Forgets the spares that nobody has.
   void forget();
 
@@ -81,7 +85,9 @@ class LineSpares {
 
   const catalog::Catalog& catalog_;
   const CatalogSeries series_;
-  Mutex mutex_;
+  mutable Mutex mutex_;
+  std::shared_ptr<const wire::LineRules> rules_ EC_GUARDED_BY(mutex_) =
+      std::make_shared<const wire::LineRules>();
   catalog::SetAside set_aside_ EC_GUARDED_BY(mutex_);
   std::vector<std::unique_ptr<LineSpare>> spares_
       EC_GUARDED_BY(mutex_);  // the one used last comes last

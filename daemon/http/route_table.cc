@@ -1,8 +1,5 @@
 #include "http/route_table.h"
 
-#include <algorithm>
-#include <string>
-
 #include "http/http_routes.h"
 #include "wire/routes.h"
 
@@ -403,6 +400,23 @@ constexpr Route kRoutes[] = {
      .refusals = "501",
      .says = "Which MQTT rule takes a payload, and which readings it would make.",
      .handler = post_mqtt_test},
+    {.method = "POST",
+     .path = routes::kInfluxTest,
+     .effect = Effect::Changes,
+     .lane = Lane::Changes,
+     .audit = {"influx.test"},
+     .scope = "write",
+     .parameters = "ns precision",
+     .body = {"text/plain", "cpu,host=pi usage_idle=98.5"},
+     .gives = kJson,
+     .says = "Which device and sensor lines would get, and by which rule; stores nothing.",
+     .handler = post_influx_test},
+    {.method = "GET",
+     .path = routes::kInfluxRules,
+     .audit = {"influx.rules"},
+     .gives = kJson,
+     .says = "The rules [[influx.rule]] that lines obey, in order.",
+     .handler = get_influx_rules},
     {.method = "GET",
      .path = routes::kOpenApi,
      .audit = {"openapi.json"},
@@ -447,46 +461,10 @@ constexpr Route kRoutes[] = {
      .handler = get_page},
 };
 
-bool knows(const Route& route, std::string_view name) {
-  for (std::string_view rest = route.parameters; !rest.empty();) {
-    const std::string_view key = next_word(rest);
-    if (key == "*" || key.substr(0, key.find_first_of("@!")) == name) return true;
-  }
-  return false;
-}
-
 }  // namespace
 
 std::span<const Route> route_table() {
   return kRoutes;
-}
-
-const Route* find_route(std::string_view method, std::string_view path) {
-  const std::string_view asked = method == "HEAD" ? "GET" : method;
-  for (const Route& route : kRoutes) {
-    if (route.method != asked) continue;
-    const std::string_view fixed = fixed_part(route.path);
-    const bool is_whole = fixed.size() == route.path.size();
-    if (is_whole ? path == fixed : path.starts_with(fixed)) return &route;
-  }
-  return nullptr;
-}
-
-std::string_view fixed_part(std::string_view path) {
-  return path.substr(0, path.find('{'));
-}
-
-Status check_parameters(const Route& route, const Parameters& parameters) {
-  for (const auto& [name, value] : parameters) {
-    if (!knows(route, name)) return invalid_argument("unknown parameter \"" + name + "\"");
-  }
-  return ok();
-}
-
-std::string_view next_word(std::string_view& list, char separator) {
-  const std::string_view word = list.substr(0, list.find(separator));
-  list.remove_prefix(std::min(word.size() + 1, list.size()));
-  return word;
 }
 
 }  // namespace edgecase::http

@@ -59,8 +59,16 @@ std::string_view unescape(std::string_view raw, std::string_view specials, Readi
 
 // Measurements of Telegraf's system inputs, whose tag `device` is a disk or an adapter of the host.
 bool means_block_device(std::string_view measurement) {
-  constexpr std::string_view kWhole[] = {"disk",       "diskio",   "hddtemp", "dmcache",
-                                         "infiniband", "smartctl", "nvme"};
+  constexpr std::string_view kWhole[] = {"disk",
+                                         "diskio",
+                                         "hddtemp",
+                                         "dmcache",
+                                         "infiniband",
+                                         "smartctl",
+                                         "nvme",
+                                         "docker_container_blkio",
+                                         "ecs_container_blkio",
+                                         "intel_dlb_ras"};
   return measurement.starts_with("smart_") ||
          std::find(std::begin(kWhole), std::end(kWhole), measurement) != std::end(kWhole);
 }
@@ -258,7 +266,7 @@ Status LineNames::build(std::string_view raw, ReadingBatch& batch, TagSet& set) 
   prefix_.assign(measurement);
   suffix_.clear();
   for (const Tag& each : tags_) {
-    if (&each == named_by_[0] || &each == named_by_[1]) continue;
+    if (names_device(each)) continue;
     suffix_ += suffix_.empty() ? '{' : ',';
     suffix_ += each.key;
     suffix_ += '=';
@@ -269,8 +277,8 @@ Status LineNames::build(std::string_view raw, ReadingBatch& batch, TagSet& set) 
   describe(set);
   set_old_prefix(measurement, named_by_[1] == nullptr ? named_by_[0] : nullptr);
   // Both rules make one name where there are no other tags.
-  const bool may_be_old = !suffix_.empty() && named_by_[1] == nullptr && known_ != nullptr &&
-                          known_->has_device(namespace_name_, set.device);
+  const bool may_be_old = !is_by_rule_ && !suffix_.empty() && named_by_[1] == nullptr &&
+                          known_ != nullptr && known_->has_device(namespace_name_, set.device);
   key_.clear();
   append_identity_text(prefix_, key_);
   append_identity_text(suffix_, key_);
@@ -299,12 +307,11 @@ void LineNames::describe(const TagSet& set) {
   // A name ends where it says, and leads back to its parts.
   std::string name = prefix_ + suffix_;
   make_name(name, SIZE_MAX);
-  is_plain_ = name == prefix_ + suffix_ && (!device_keys_.empty() || named_by_[0] == nullptr);
+  is_plain_ = name == prefix_ + suffix_ && (!device_keys_.empty() || naming_ == 0);
   tag_bytes_.clear();
   other_tags_ = 0;
   for (const Tag& each : tags_) {
-    const bool names_device = &each == named_by_[0] || &each == named_by_[1];
-    if (names_device && !device_keys_.empty()) continue;
+    if (names_device(each) && !device_keys_.empty()) continue;
     ++other_tags_;
     append_identity_text(each.key, tag_bytes_);
     append_identity_text(each.value, tag_bytes_);
@@ -321,9 +328,34 @@ const LineNames::Tag* LineNames::tag(std::string_view key) const {
   return found != tags_.end() && found->key == key ? &*found : nullptr;
 }
 
-// Sets named_by_, and device_ where it is made of two tags. What is stored under the device of
-// version 0.1 goes on there.
+// Sets what the device is named by, and device_ where that is not one tag's value.
 void LineNames::choose_device(std::string_view measurement) {
+  named_by_[0] = named_by_[1] = nullptr;
+  naming_ = 0;
+  is_device_made_ = false;
+  is_by_rule_ = choose_by_rule(measurement);
+  if (is_by_rule_) return;
+  choose_by_tags(measurement);
+  for (const Tag* each : named_by_)
+    if (each != nullptr) naming_ |= std::uint64_t{1} << (each - tags_.data());
+}
+
+bool LineNames::choose_by_rule(std::string_view measurement) {
+  const CompiledLineRule* const rule =
+      rules_ == nullptr ? nullptr : rules_->find(measurement, tags_);
+  if (rule == nullptr) return false;
+  naming_ = rule->name(tags_, device_);
+  if (rule->is_one_tag()) {
+    named_by_[0] = &tags_[static_cast<std::size_t>(std::countr_zero(naming_))];
+    return true;
+  }
+  make_name(device_, kDeviceNameMaxBytes);
+  is_device_made_ = true;
+  return true;
+}
+
+// What is stored under the device of version 0.1 goes on there.
+void LineNames::choose_by_tags(std::string_view measurement) {
   const Tag* const device = tag("device");
   const Tag* const host = tag("host");
   const Tag* const domain = tag("domain");
@@ -332,8 +364,6 @@ void LineNames::choose_device(std::string_view measurement) {
   const bool is_of_entity = domain != nullptr && entity != nullptr;
   const bool is_block_device = device != nullptr && means_block_device(measurement);
   named_by_[0] = old_device;
-  named_by_[1] = nullptr;
-  is_device_made_ = false;
   if (!is_of_entity && !is_block_device) return;
   if (known_ != nullptr) {
     const std::string_view old_name = old_device == nullptr ? measurement : old_device->value;

@@ -18,6 +18,7 @@
 
 #include "edgecase/result.h"
 #include "wire/identity.h"
+#include "wire/line_rules.h"
 #include "wire/reading.h"
 
 namespace edgecase::wire {
@@ -53,6 +54,9 @@ class LineNames {
   // Asked when a name is met that is not remembered; null: nothing is stored. It outlives what is
   // decoded.
   void look_in(const KnownSeries* known) { known_ = known; }
+  // Which device a line belongs to, before what is so by itself; null: no rules. What is remembered
+  // is by the rules that were obeyed when it was built. They outlive what is decoded.
+  void obey(const LineRules* rules) { rules_ = rules; }
   // Before lines of a namespace are decoded into `batch`. Forgets everything that is of another
   // one, or was in a batch that does not hold it any more.
   void begin(std::string_view namespace_name, const ReadingBatch& batch);
@@ -117,10 +121,7 @@ class LineNames {
     std::uint64_t hash = 0;
     TagSet* set = nullptr;  // null: free
   };
-  struct Tag {
-    std::string_view key;
-    std::string_view value;
-  };
+  using Tag = LineTag;
 
   // Compares texts as short as keys are, which is less work than a call.
   static bool is_same(const char* a, const char* b, std::size_t bytes) {
@@ -151,7 +152,10 @@ class LineNames {
   void look_at_field(std::size_t index);
   Status build(std::string_view raw, ReadingBatch& batch, TagSet& set);
   Status split_tags(std::string_view text, ReadingBatch& batch);
+  bool names_device(const Tag& each) const { return (naming_ >> (&each - tags_.data()) & 1) != 0; }
   void choose_device(std::string_view measurement);
+  bool choose_by_rule(std::string_view measurement);
+  void choose_by_tags(std::string_view measurement);
   const Tag* tag(std::string_view key) const;
   void describe(const TagSet& set);
   const SeriesIdentity* identify(const Kind& kind, std::string_view field,
@@ -180,6 +184,7 @@ class LineNames {
   TagSet unremembered_;
   Kind unremembered_kind_;
   const KnownSeries* known_ = nullptr;
+  const LineRules* rules_ = nullptr;
   // The set that is being built.
   std::vector<Tag> tags_;
   std::string device_, prefix_, suffix_, old_prefix_, key_;
@@ -189,7 +194,11 @@ class LineNames {
   bool is_plain_ = false;           // names tell the identity
   bool is_kind_of_device_ = false;  // its kind is its own
   bool is_device_made_ = false;  // device_ is the name; else device_tag_ has it, or the measurement
-  const Tag* named_by_[2] = {};  // the tags that name the device
+  // The tags that name the device: a bit for each of tags_. One that is its name alone, or two
+  // that a dot joins, also as such.
+  std::uint64_t naming_ = 0;
+  const Tag* named_by_[2] = {};
+  bool is_by_rule_ = false;
   std::string scratch_;
 };
 

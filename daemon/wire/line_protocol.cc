@@ -115,7 +115,9 @@ LineProtocolDecoder::LineProtocolDecoder(std::string_view body, const LineProtoc
       namespace_name_(options.namespace_name),
       ascii_(is_ascii(body)),
       own_names_(std::make_unique<LineNames>()),
-      names_(*own_names_) {}
+      names_(*own_names_) {
+  own_names_->obey(options.rules);
+}
 
 bool LineProtocolDecoder::next(ReadingBatch& batch) {
   names_.begin(options_.namespace_name, batch);

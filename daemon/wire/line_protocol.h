@@ -60,6 +60,7 @@ struct LineProtocolOptions {
   std::int64_t unit_ns = 1;                             // of timestamps
   std::size_t error_limit = 20;                         // bad lines that are named
   LineContexts contexts = LineContexts::PassedOver;
+  const LineRules* rules = nullptr;  // outlives the decoder; names given to it have their own
 };
 
 class LineProtocolDecoder {

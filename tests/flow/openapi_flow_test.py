@@ -47,6 +47,8 @@ CALLS = [
     ("get", "/api/v1/audit/verify", {}),
     ("get", "/api/v1/status", {}),
     ("post", "/api/v1/mqtt/test", {}),
+    ("post", "/api/v1/influx/test", {}),
+    ("get", "/api/v1/influx/rules", {}),
     ("get", DOCUMENT, {}),
     ("get", "/healthz", {}),
     ("get", "/readyz", {}),

@@ -410,6 +410,15 @@ class ReadingsFlow(unittest.TestCase):
         self.assertRegex(self.ok("mqtt", "test", "sensors/kitchen/temp", "5"), r"arrival +5 +float")
         self.assertEqual(self.place.cli("mqtt", "test", "other", "1").returncode, 1)
 
+    def test_influx_rules(self):
+        said = self.ok("influx", "test", "cpu,host=pi usage=98.5", "air co2=5i 1700000000000000000")
+        self.assertRegex(said, r"pi/cpu.usage +- +on arrival +98.5 +float")
+        self.assertRegex(said, r"air/air.co2 +- +2023-11-14T22:13:20")
+        some = self.place.cli("influx", "test", "a b=1", "nonsense")
+        self.assertEqual(some.returncode, 6)
+        self.assertIn("line 2: ", some.stderr)
+        self.assertEqual(self.place.cli("influx", "test", "nonsense").returncode, 1)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -30,6 +30,15 @@ TEST_CASE("setting changes: what holds at once, and what needs a restart") {
   CHECK(changes.now == "mqtt.username, mqtt.rule");
   CHECK(changes.at_restart == "storage.values, http.threads");
 
+  after = before;
+  after.influx.rules.push_back({"a", "{b}", 12});
+  changes = changes_of(before, after);
+  CHECK(changes.now == "influx.rule");
+  CHECK(!changes.of_source);
+  config::Settings moved = after;
+  moved.influx.rules[0].line = 13;
+  CHECK(changes_of(after, moved).now.empty());
+
   // From nothing to something, or back, is built at the start alone.
   after = before;
   after.mqtt.broker = "";

@@ -157,6 +157,21 @@ TEST_CASE("each mistake in a file is one line: where, key, what is wrong, what w
                "90m or forever"},
            Case{"[[mqtt.rule]]\ntopic = \"a\"\npurpose = [1]\n",
                 "edgecase.toml:3:12: mqtt.rule.purpose: is not text, use \"heating\""},
+           Case{"[influx]\nrules = 5\n",
+                "edgecase.toml:2:1: influx.rules: unknown key, did you mean influx.rule?"},
+           Case{"[influx]\nrule = 5\n",
+                "edgecase.toml:2:8: influx.rule: is not a list of tables, write [[influx.rule]]"},
+           Case{"[[influx.rule]]\nmeasurement = \"a\"\n",
+                "edgecase.toml:1:1: influx.rule.device: is missing, write device = "
+                "\"{station}\""},
+           Case{"[[influx.rule]]\ndevise = \"a\"\n",
+                "edgecase.toml:2:1: influx.rule.devise: unknown key, did you mean "
+                "influx.rule.device?"},
+           Case{"[[influx.rule]]\ndevice = 5\n",
+                "edgecase.toml:2:10: influx.rule.device: is a whole number, use text in quotes"},
+           Case{"[[influx.rule]]\ndevice = \"{a\"\n",
+                "edgecase.toml:1:1: influx.rule.device: \"{a\": behind { stands the key of a tag, "
+                "and then }"},
        }) {
     CAPTURE(c.text);
     Configuration configuration;

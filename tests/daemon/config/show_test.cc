@@ -32,7 +32,8 @@ TEST_CASE("the example loads as the defaults") {
 TEST_CASE("what is shown says where it is from and loads as the same") {
   Configuration configuration;
   REQUIRE(apply_file("[storage]\nvalues = \"/mnt/s \\\"s\\u0001d\\\\\"\n[[mqtt.rule]]\ntopic = "
-                     "\"a/{device}\"\nqos = 0\n",
+                     "\"a/{device}\"\nqos = 0\n[[influx.rule]]\nmeasurement = \"w_*\"\ndevice = "
+                     "\"{a}-{b}\"\n[[influx.rule]]\ndevice = \"{c}\"\n",
                      "e.toml", configuration)
               .ok());
   const std::string text = effective_text(configuration);
@@ -47,6 +48,14 @@ TEST_CASE("what is shown says where it is from and loads as the same") {
   CHECK(again.settings.storage.values == configuration.settings.storage.values);
   REQUIRE(again.settings.mqtt.rules.size() == 1);
   CHECK(again.settings.mqtt.rules[0].qos == 0);
+  REQUIRE(again.settings.influx.rules.size() == 2);
+  CHECK(again.settings.influx.rules[0].measurement == "w_*");
+  CHECK(again.settings.influx.rules[0].device == "{a}-{b}");
+  CHECK(again.settings.influx.rules[1].measurement == "*");
+  CHECK(text.find("# e.toml:9:1\n") != std::string::npos);
+  const auto document = nlohmann::json::parse(effective_json(configuration));
+  CHECK(document["influx_rules"][1]["device"] == "{c}");
+  CHECK(document["influx_rules"][1]["where"] == "e.toml:9:1");
 }
 
 TEST_CASE("the JSON has every key with its source") {

@@ -82,6 +82,60 @@ TEST_CASE("line spares: a request that is refused in its midst leaves nothing to
   CHECK(all_of(f) == "cellar@10 cellar@11 cellar@14 kitchen@10 kitchen@11 kitchen@13 kitchen@14 ");
 }
 
+TEST_CASE("line spares: lines obey the rules that are told last, names that are remembered too") {
+  ServerFixture f;
+  const auto write = [&f](int second) {
+    const std::string text = "weather,host=pi,station=roof temp=1 " + std::to_string(second) + "\n";
+    CHECK(f.ask("POST", "/write?precision=s", text).status == 204);
+  };
+  const auto tried = [&f] {
+    const Answer answer = f.ask("POST", "/api/v1/influx/test?precision=s",
+                                "weather,host=pi,station=roof temp=1i 5\nnonsense\n");
+    CHECK(answer.status == 200);
+    return nlohmann::json::parse(answer.body);
+  };
+  write(10);
+  nlohmann::json document = tried();
+  CHECK(document["readings"][0]["device"] == "pi");
+  CHECK_FALSE(document["readings"][0].contains("rule"));
+
+  config::Settings fresh = f.settings;
+  fresh.influx.rules.push_back({"weather", "{station}", 7});
+  REQUIRE(f.server->reload(fresh).ok());
+  write(11);
+  write(12);
+  document = tried();
+  const nlohmann::json& reading = document["readings"][0];
+  CHECK(reading["device"] == "roof");
+  CHECK(reading["sensor"] == "weather.temp{host=pi}");
+  CHECK(reading["rule"]["number"] == 1);
+  CHECK(reading["rule"]["line"] == 7);
+  CHECK(reading["measurement"] == "weather");
+  CHECK(reading["tags"]["station"] == "roof");
+  CHECK(reading["tags"]["host"] == "pi");
+  CHECK(reading["field"] == "temp");
+  CHECK(reading["value"] == 1);
+  CHECK(reading["type"] == "int");
+  CHECK(reading["time"] == "1970-01-01T00:00:05.000000000Z");
+  CHECK(document["bad_lines"] == 1);
+  CHECK(document["errors"][0]["line"] == 2);
+  const auto rules = nlohmann::json::parse(f.ask("GET", "/api/v1/influx/rules").body);
+  CHECK(rules["rules"][0]["device"] == "{station}");
+
+  fresh.influx.rules.front().device = "{";
+  CHECK(f.server->reload(fresh).code() == StatusCode::InvalidArgument);
+  write(13);
+  fresh.influx.rules.clear();
+  REQUIRE(f.server->reload(fresh).ok());
+  write(14);
+  CHECK(all_of(f) == "pi@10 pi@14 roof@11 roof@12 roof@13 ");
+
+  CHECK(f.ask("POST", "/api/v1/influx/test?precision=y", "a b=1").status == 400);
+  std::string many;
+  for (int i = 0; i < 1'001; ++i) many += "a b" + std::to_string(i) + "=1\n";
+  CHECK(f.ask("POST", "/api/v1/influx/test", many).status == 400);
+}
+
 TEST_CASE("line spares: many at once are served, a few are kept, and large ones are not") {
   edgecase::test::ModelEngine engine;
   const auto catalog = catalog::Catalog::open(engine, {}).value();

@@ -176,11 +176,11 @@ TEST_CASE("sites: names and proxies change while it runs") {
     return client.receive().status;
   };
   CHECK(ask() == 403);
-  config::HttpSettings fresh = f.settings.http;
-  fresh.names = {"shed.example"};
+  config::Settings fresh = f.settings;
+  fresh.http.names = {"shed.example"};
   REQUIRE(f.server->reload(fresh).ok());
   CHECK(ask() == 200);
-  fresh.names = {"shed.example:80"};
+  fresh.http.names = {"shed.example:80"};
   CHECK(f.server->reload(fresh).code() == StatusCode::InvalidArgument);
   CHECK(ask() == 200);
 }
