@@ -167,7 +167,7 @@ void Front::work() {
 
 void Front::read() {
   // Whoever stores, or asks for health, goes first where the processor is short.
-  setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kReadNice);
+  setpriority(PRIO_PROCESS, 0, kReadNice);  // of this thread
   bool has_served = false;
   const MutexLock lock(mutex_);
   while (true) {
