@@ -54,7 +54,7 @@ bool is_comparison(Operator op) {
   return op == Operator::Equal || op == Operator::NotEqual || is_order(op);
 }
 
-void combine_wholes(Operator op, std::int64_t left, std::int64_t right, Division division,
+void combine_wholes(Operator op, std::int64_t left, std::int64_t right, FormulaOf of,
                     Cell& result) {
   const auto a = static_cast<std::uint64_t>(left), b = static_cast<std::uint64_t>(right);
   switch (op) {
@@ -62,7 +62,7 @@ void combine_wholes(Operator op, std::int64_t left, std::int64_t right, Division
     case Operator::Subtract: return set_integer(result, static_cast<std::int64_t>(a - b));
     case Operator::Multiply: return set_integer(result, static_cast<std::int64_t>(a * b));
     case Operator::Divide:
-      if (division == Division::Whole) {
+      if (of != FormulaOf::Field) {
         if (right == -1) return set_integer(result, static_cast<std::int64_t>(0 - a));
         return set_integer(result, right == 0 ? 0 : left / right);
       }
@@ -155,9 +155,9 @@ bool is_math_function(std::string_view name) {
   return math_function(name) != nullptr;
 }
 
-Result<Formula> Formula::compile(const Expr& expression, const Place& place, Division division) {
+Result<Formula> Formula::compile(const Expr& expression, const Place& place, FormulaOf of) {
   Formula made;
-  made.division_ = division;
+  made.of_ = of;
   if (expression.kind == ExprKind::Call && is_math_function(expression.text)) {
     made.kind_ = Kind::Math;
     made.function_ = expression.text;
@@ -167,7 +167,7 @@ Result<Formula> Formula::compile(const Expr& expression, const Place& place, Div
                               std::to_string(wanted) + ", got " +
                               std::to_string(expression.operands.size()));
     for (const Expr& operand : expression.operands) {
-      EC_ASSIGN_OR_RETURN(Formula part, compile(operand, place, division));
+      EC_ASSIGN_OR_RETURN(Formula part, compile(operand, place, of));
       made.operands_.push_back(std::move(part));
     }
     return made;
@@ -180,12 +180,12 @@ Result<Formula> Formula::compile(const Expr& expression, const Place& place, Div
       EC_ASSIGN_OR_RETURN(made.place_, place(expression));
       return made;
     }
-    case ExprKind::Group: return compile(expression.operands.front(), place, division);
+    case ExprKind::Group: return compile(expression.operands.front(), place, of);
     case ExprKind::Chain:
       made.kind_ = Kind::Chain;
       made.operators_ = expression.operators;
       for (const Expr& operand : expression.operands) {
-        EC_ASSIGN_OR_RETURN(Formula part, compile(operand, place, division));
+        EC_ASSIGN_OR_RETURN(Formula part, compile(operand, place, of));
         made.operands_.push_back(std::move(part));
       }
       return made;
@@ -245,7 +245,8 @@ void Formula::combine(Operator op, const Cell& left, const Formula& right_side, 
   const bool is_left_null = left.kind == CellKind::Null,
              is_right_null = right.kind == CellKind::Null;
   // Beside a truth value null is false.
-  if ((is_left_bool || is_left_null) && (is_right_bool || is_right_null) &&
+  if ((of_ != FormulaOf::Where || (!is_left_null && !is_right_null)) &&
+      (is_left_bool || is_left_null) && (is_right_bool || is_right_null) &&
       (is_left_bool || is_right_bool)) {
     return combine_bools(op, is_left_bool && left.integer != 0, is_right_bool && right.integer != 0,
                          result);
@@ -255,7 +256,7 @@ void Formula::combine(Operator op, const Cell& left, const Formula& right_side, 
     if (is_comparison(op))
       return set_bool(result, are_whole ? compare(op, left.integer, right.integer)
                                         : compare(op, number_of(left), number_of(right)));
-    if (are_whole) return combine_wholes(op, left.integer, right.integer, division_, result);
+    if (are_whole) return combine_wholes(op, left.integer, right.integer, of_, result);
     return combine_numbers(op, number_of(left), number_of(right), result);
   }
   if (left.kind == CellKind::Text && right.kind == CellKind::Text) {

@@ -16,8 +16,10 @@
 
 namespace edgecase::influxql {
 
-// What `/` of two integers comes to: in WHERE a whole number, as in InfluxDB.
-enum class Division : unsigned char { Float, Whole };
+// Where a formula stands, as InfluxDB tells it apart: in WHERE `/` of two integers is a whole
+// number; and null beside a truth value is false, but not where it is a field of a measurement in
+// WHERE.
+enum class FormulaOf : unsigned char { Field, Where, WhereOfRows };
 
 // abs(x), pow(x, y) and the like, which are no functions of a window.
 bool is_math_function(std::string_view name);
@@ -30,7 +32,7 @@ class Formula {
   using Known = std::function<const Cell*(std::size_t place)>;
 
   static Result<Formula> compile(const Expr& expression, const Place& place,
-                                 Division division = Division::Float);
+                                 FormulaOf of = FormulaOf::Field);
   // Only the truth value true is.
   bool is_true(const std::vector<Cell>& cells) const;
   void evaluate(const std::vector<Cell>& cells, Cell& result) const;
@@ -52,7 +54,7 @@ class Formula {
   std::optional<Pattern> pattern_;
   std::vector<Formula> operands_;
   std::vector<Operator> operators_;  // as in Expr
-  Division division_ = Division::Float;
+  FormulaOf of_ = FormulaOf::Field;
   std::string function_;  // of Math
 };
 

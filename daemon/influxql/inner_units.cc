@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "influxql/merged_points.h"
 #include "influxql/series_reader.h"
 
 namespace edgecase::influxql {
@@ -73,11 +74,11 @@ Status InnerUnits::choose(const Choice& choice) {
   }
   EC_TRY(plan_->choose(choice));
   for (std::size_t i = 0; i < plan_->size(); ++i) {
-    if (choice_.where) {
+    if (choice_.where_of_rows) {
       EC_ASSIGN_OR_RETURN(const UnitKey group, plan_->key(i));
       std::vector<Cell> cells;
       set_tags(choice_, group, cells);
-      const bool may = choice_.where->may_hold([&](std::size_t place) {
+      const bool may = choice_.where_of_rows->may_hold([&](std::size_t place) {
         return !places_[place] && choice_.columns[place].is_tag ? &cells[place] : nullptr;
       });
       if (!may) continue;
@@ -92,8 +93,14 @@ Result<std::unique_ptr<PointSource>> InnerUnits::open(std::size_t unit) {
   std::vector<Cell> tags;
   set_tags(choice_, group, tags);
   EC_ASSIGN_OR_RETURN(std::unique_ptr<PointSource> rows, plan_->open(groups_[unit]));
-  return std::unique_ptr<PointSource>(
-      std::make_unique<InnerPoints>(std::move(rows), choice_, places_, std::move(tags)));
+  // Unlike a tag of what is stored, one that is missing is an empty text.
+  for (std::size_t i = 0; i < tags.size(); ++i) {
+    if (choice_.columns[i].is_tag) tags[i].kind = Cell::Kind::Text;
+  }
+  std::unique_ptr<PointSource> points =
+      std::make_unique<InnerPoints>(std::move(rows), choice_, places_, std::move(tags));
+  if (choice_.where_of_rows) points = filter_points(std::move(points), *choice_.where_of_rows);
+  return points;
 }
 
 }  // namespace edgecase::influxql

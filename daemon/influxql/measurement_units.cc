@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "influxql/merged_points.h"
 #include "influxql/series_reader.h"
 #include "influxql/series_view.h"
 
@@ -194,13 +195,19 @@ Status MeasurementUnits::gather() {
   return ok();
 }
 
-// InfluxDB's: without SLIMIT, SOFFSET leaves nothing.
+// InfluxDB's: in the order of keys that have the names of tags before their values, so that who
+// lacks one comes elsewhere than in the answer; without SLIMIT, SOFFSET leaves nothing.
 Status MeasurementUnits::limit_series() {
-  std::map<std::string, std::set<std::vector<std::string>>> groups;
+  std::map<std::string, std::set<std::string>> groups;
   const auto group_of = [&](const UnitKey& key) {
-    std::vector<std::string> values;
-    for (const std::string& tag : choice_.limit_tags) values.emplace_back(tag_of(key, tag));
-    return values;
+    std::string names, values;
+    for (const std::string& tag : choice_.limit_tags) {
+      const std::string_view value = tag_of(key, tag);
+      if (value.empty()) continue;
+      names.append(tag) += '|';
+      values.append("|").append(value);
+    }
+    return names + values.substr(values.empty() ? 0 : 1);
   };
   for (std::size_t i = 0; i < units_.size(); ++i) {
     EC_ASSIGN_OR_RETURN(const UnitKey unit, key(i));
@@ -245,8 +252,10 @@ Result<std::unique_ptr<PointSource>> MeasurementUnits::open(std::size_t unit) {
       parts.push_back({c, !column.is_condition, std::move(reader)});
     }
   }
-  return std::unique_ptr<PointSource>(
-      std::make_unique<JoinedFields>(std::move(parts), std::move(tags), choice_.is_descending));
+  std::unique_ptr<PointSource> points =
+      std::make_unique<JoinedFields>(std::move(parts), std::move(tags), choice_.is_descending);
+  if (choice_.where) points = filter_points(std::move(points), *choice_.where);
+  return points;
 }
 
 }  // namespace edgecase::influxql

@@ -18,8 +18,8 @@ class RowPoints final : public PointSource {
     do {
       EC_ASSIGN_OR_RETURN(const bool has_point, points_->next(point_));
       if (!has_point) return false;
-      if (shape_.fill == Fill::Previous || shape_.fill == Fill::Number) fill();
     } while (passed_++ < shape_.offset);
+    if (shape_.fill == Fill::Previous || shape_.fill == Fill::Number) fill();
     ++given_;
     point.time_ns = point_.time_ns;
     point.cells.resize(shape_.fields.size());

@@ -129,7 +129,6 @@ Result<std::unique_ptr<PointSource>> SelectPlan::open(std::size_t group) {
     units.push_back(std::move(unit));
   }
   std::unique_ptr<PointSource> points = merge_points(std::move(units), is_descending_);
-  if (choice_.where) points = filter_points(std::move(points), *choice_.where);
   if (functions_) points = functions_->open(std::move(points), account_.spending());
   return make_rows(std::move(points), shape_);
 }

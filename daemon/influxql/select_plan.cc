@@ -57,7 +57,7 @@ Result<NameKind> combined(const Expr& whole, Operator op, const NameKind& left,
       Formula::compile(
           chain,
           [](const Expr& named) { return Result<std::size_t>(named.text.empty() ? 0u : 1u); },
-          Division::Whole));
+          FormulaOf::Where));
   std::vector<Cell> cells(2);
   cells[0].kind = left.is_tag ? Cell::Kind::Text : left.kind;
   cells[1].kind = right.is_tag ? Cell::Kind::Text : right.kind;
@@ -243,16 +243,15 @@ Status SelectPlan::resolve_where() {
     if (status.ok()) status = resolve(name);
   });
   EC_TRY(status);
-  EC_ASSIGN_OR_RETURN(choice_.where, Formula::compile(
-                                         *where_,
-                                         [this](const Expr& name) {
-                                           Column column = column_of(name);
-                                           column.is_condition = true;
-                                           if (column.kind == Cell::Kind::Null)
-                                             column.is_tag = true;
-                                           return Result<std::size_t>(place_of(column));
-                                         },
-                                         Division::Whole));
+  const Formula::Place place = [this](const Expr& name) {
+    Column column = column_of(name);
+    column.is_condition = true;
+    if (column.kind == Cell::Kind::Null) column.is_tag = true;
+    return Result<std::size_t>(place_of(column));
+  };
+  EC_ASSIGN_OR_RETURN(choice_.where, Formula::compile(*where_, place, FormulaOf::Where));
+  EC_ASSIGN_OR_RETURN(choice_.where_of_rows,
+                      Formula::compile(*where_, place, FormulaOf::WhereOfRows));
   return ok();
 }
 

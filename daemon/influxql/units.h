@@ -49,7 +49,8 @@ std::string_view tag_of(const UnitKey& key, std::string_view tag);
 // How units are chosen and read.
 struct Choice {
   std::vector<Column> columns;
-  std::optional<Formula> where;  // over `columns`
+  // WHERE, over `columns`: of what is stored, and of rows of a statement in brackets.
+  std::optional<Formula> where, where_of_rows;
   TimeSpan span;
   bool is_descending = false;
   // What this statement and those around it group by; units of a statement in brackets are
@@ -74,7 +75,7 @@ class Units {
   virtual Status choose(const Choice& choice) = 0;
   virtual std::size_t size() const = 0;
   virtual Result<UnitKey> key(std::size_t unit) const = 0;
-  // Points with the columns of the choice; WHERE was not applied to them.
+  // Points with the columns of the choice, for which WHERE holds.
   virtual Result<std::unique_ptr<PointSource>> open(std::size_t unit) = 0;
 };
 

@@ -264,6 +264,29 @@ TEST_CASE("select: without functions it answers as influxd 1.6.7 does") {
   }
 }
 
+TEST_CASE("select: what is not there is told as influxd 1.6.7 tells it") {
+  SelectRoom room;
+  REQUIRE(room.write(
+      "m,h=a,z=x v=1,b=true 1\nm,h=a,z=x v=2 2\nm,h=d v=3,b=false 3\nm,h=b,z=y w=4 4\n"));
+  constexpr Case kOfNothing[] = {
+      // A field that is not there is not false, but one of a row in brackets is.
+      {"SELECT v FROM m WHERE b = false", "m time v | 3 3"},
+      {"SELECT v FROM (SELECT v, b FROM m) WHERE b = false", "m time v | 2 2 | 3 3"},
+      // A tag that is not there is null, but one that a statement in brackets groups by.
+      {"SELECT v, z FROM m", "m time v z | 1 1 x | 2 2 x | 3 3 -"},
+      {"SELECT v, z FROM (SELECT v FROM m GROUP BY z)", "m time v z | 1 1 x | 2 2 x | 3 3 "},
+      // SLIMIT counts who lacks a tag first, though the answer has it last.
+      {"SELECT v FROM m GROUP BY h, z SLIMIT 1", "m{h=d}{z=} time v | 3 3"},
+      // What OFFSET leaves out fills nothing.
+      {"SELECT v, b FROM m fill(previous)", "m time v b | 1 1 true | 2 2 true | 3 3 false"},
+      {"SELECT v, b FROM m fill(previous) LIMIT 9 OFFSET 1", "m time v b | 2 2 - | 3 3 false"},
+  };
+  for (const Case& c : kOfNothing) {
+    CAPTURE(c.statement);
+    CHECK(room.ask(c.statement) == c.answer);
+  }
+}
+
 TEST_CASE("select: more series than have their scans open are merged in the order of time") {
   SelectRoom room;
   std::string lines;
