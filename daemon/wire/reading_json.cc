@@ -371,7 +371,6 @@ Status Decoder::take_identity(Reading& reading) {
   if (!identity) return ok();
   Bytes body;
   const SeriesIdentity made = series_identity(*identity, reading.device, reading.sensor, body);
-  if (made == identity_of_names(reading.sensor)) return ok();
   reading.identity = batch_.keep_object(
       SeriesIdentity{made.measurement_bytes, keep(made.device_keys), keep(made.body)});
   return ok();
