@@ -25,6 +25,11 @@ struct Windows {
   bool has_fill = false;
   double fill_number = 0;
   bool fill_is_integer = false;
+  // `every_ns` is of the statement around this one, which has none itself.
+  bool is_inherited = false;
+  // LIMIT and OFFSET, of what each function gives, as InfluxDB has it: where functions beside each
+  // other give rows of different times, there are more rows than this. 0: none.
+  std::int64_t limit = 0, offset = 0;
 };
 
 // Where in the points the value of a name is, and what type it has; Null: it is nowhere stored.

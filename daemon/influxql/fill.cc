@@ -1,0 +1,100 @@
+#include "influxql/fill.h"
+
+#include <utility>
+
+#include "influxql/cells.h"
+
+namespace edgecase::influxql {
+
+Cell fill_cell(const Windows& windows, Cell::Kind kind) {
+  Cell cell;
+  cell.kind = kind;
+  cell.number = windows.fill_number;
+  if (kind != Cell::Kind::Integer) return cell;
+  cell.integer = whole_of(windows.fill_number);
+  return cell;
+}
+
+FillStream::FillStream(std::unique_ptr<SampleStream> samples, const Windows& windows, Fill fill,
+                       Cell number, const WindowGrid& grid, const TimeSpan& span, const Window& now)
+    : samples_(std::move(samples)),
+      fill_(fill),
+      number_(std::move(number)),
+      grid_(grid),
+      span_(span),
+      is_descending_(windows.is_descending),
+      now_(now) {}
+
+bool FillStream::is_before(std::int64_t a_ns, std::int64_t b_ns) const {
+  return is_descending_ ? a_ns > b_ns : a_ns < b_ns;
+}
+
+// What has no beginning begins with the first window that has a value.
+void FillStream::begin() {
+  has_begun_ = true;
+  const bool is_open = is_descending_ ? !span_.has_to() : !span_.has_from();
+  const std::int64_t first_ns = is_descending_ ? span_.to_ns : span_.from_ns;
+  window_ns_ = is_open ? next_.time_ns : grid_.window_of(first_ns).from_ns;
+  zone_offset_ns_ = grid_.zone_offset_ns(window_ns_);
+}
+
+Result<Pull> FillStream::pull(Sample& sample) {
+  bool is_later = false;
+  if (!has_next_ && !has_ended_) {
+    EC_ASSIGN_OR_RETURN(const Pull pulled, samples_->pull(next_));
+    has_next_ = pulled == Pull::Taken;
+    has_ended_ = pulled == Pull::Ended;
+    is_later = pulled == Pull::Later;
+  }
+  if (!has_begun_) {
+    if (!has_next_) return is_later ? Pull::Later : Pull::Ended;
+    begin();
+  }
+  if (is_later) {
+    const bool needs_next = fill_ == Fill::Linear && last_.kind != Cell::Kind::Null;
+    if (needs_next || !is_before(window_ns_, now_.from_ns)) return Pull::Later;
+  } else if (has_ended_ && !has_next_) {
+    const bool is_open = is_descending_ ? !span_.has_from() : !span_.has_to();
+    const std::int64_t last_ns = is_descending_ ? span_.from_ns : span_.to_ns;
+    if (is_open || is_before(grid_.window_of(last_ns).from_ns, window_ns_)) return Pull::Ended;
+  }
+  if (has_next_ && !is_before(window_ns_, next_.time_ns)) {
+    last_ = next_.value;
+    last_ns_ = next_.time_ns;
+    sample = std::move(next_);
+    has_next_ = false;
+  } else {
+    make_up(sample);
+  }
+  window_ns_ = grid_.step(window_ns_, is_descending_, zone_offset_ns_);
+  return Pull::Taken;
+}
+
+void FillStream::make_up(Sample& sample) const {
+  sample.time_ns = window_ns_;
+  sample.beside.clear();
+  switch (fill_) {
+    case Fill::Number: sample.value = number_; break;
+    case Fill::Previous: sample.value = last_; break;
+    case Fill::Linear: sample.value = on_line(); break;
+    default: sample.value = Cell(); break;
+  }
+}
+
+// Between the values of the windows around it, counted in windows.
+Cell FillStream::on_line() const {
+  if (last_.kind == Cell::Kind::Null || !has_next_) return {};
+  const std::int64_t last = last_ns_ / grid_.every_ns();
+  const std::int64_t next = next_.time_ns / grid_.every_ns();
+  const auto steps = static_cast<double>(window_ns_ / grid_.every_ns() - last);
+  const auto all = static_cast<double>(next - last);
+  if (next == last) return {};
+  if (last_.kind == Cell::Kind::Float)
+    return float_cell((next_.value.number - last_.number) / all * steps + last_.number);
+  if (last_.kind != Cell::Kind::Integer) return {};
+  const std::int64_t rise = wrapped_difference(next_.value.integer, last_.integer);
+  const double value = static_cast<double>(rise) / all * steps + static_cast<double>(last_.integer);
+  return integer_cell(whole_of(value));
+}
+
+}  // namespace edgecase::influxql

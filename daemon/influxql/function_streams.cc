@@ -1,0 +1,175 @@
+#include "influxql/function_streams.h"
+
+#include <utility>
+
+#include "influxql/cells.h"
+#include "influxql/fill.h"
+#include "influxql/reducers.h"
+#include "influxql/transforms.h"
+
+namespace edgecase::influxql {
+namespace {
+
+bool is_taken(const TimeSpan& span, const Point& point, std::size_t column) {
+  return point.time_ns >= span.from_ns && point.time_ns <= span.to_ns &&
+         point.cells[column].kind != Cell::Kind::Null;
+}
+
+// What a function makes of each window.
+class WindowStream : public SampleStream, public PointTaker {
+ public:
+  WindowStream(const Call& call, std::unique_ptr<Reducer> reducer, const StreamSetting& setting,
+               const TimeSpan& span)
+      : column_(call.column.index),
+        reducer_(std::move(reducer)),
+        grid_(setting.grid),
+        span_(span),
+        shows_windows_(!call.has_own_times() &&
+                       (setting.grid.is_cut() || !setting.is_alone || !call.is_selector())),
+        made_(setting.spending) {}
+
+  Status take(const Point& point) override {
+    if (!is_taken(span_, point, column_)) return ok();
+    has_any_ = true;
+    return reducer_->add(point.cells[column_], point);
+  }
+
+  Status leave(const Window& window) override {
+    if (!has_any_) return ok();
+    has_any_ = false;
+    samples_.clear();
+    EC_TRY(reducer_->finish(samples_));
+    for (Sample& sample : samples_) {
+      if (sample.time_ns == kNoTime) sample.time_ns = window.from_ns;
+      if (shows_windows_) sample.time_ns = grid_.shown_time(sample.time_ns);
+      EC_TRY(made_.push(std::move(sample)));
+    }
+    return ok();
+  }
+
+  void finish() override { has_ended_ = true; }
+
+  Result<Pull> pull(Sample& sample) override {
+    if (made_.pop(sample)) return Pull::Taken;
+    return has_ended_ ? Pull::Ended : Pull::Later;
+  }
+
+ private:
+  const std::size_t column_;
+  const std::unique_ptr<Reducer> reducer_;
+  const WindowGrid& grid_;
+  const TimeSpan span_;
+  const bool shows_windows_;
+  bool has_any_ = false, has_ended_ = false;
+  std::vector<Sample> samples_;
+  SampleQueue made_;
+};
+
+// Each point as it is.
+class PointStream : public SampleStream, public PointTaker {
+ public:
+  PointStream(const Call& call, const StreamSetting& setting, const TimeSpan& span)
+      : column_(call.column.index), span_(span), taken_(setting.spending) {}
+
+  Status take(const Point& point) override {
+    if (!is_taken(span_, point, column_)) return ok();
+    return taken_.push({point.time_ns, point.cells[column_], {}});
+  }
+  Status leave(const Window&) override { return ok(); }
+  void finish() override { has_ended_ = true; }
+
+  Result<Pull> pull(Sample& sample) override {
+    if (taken_.pop(sample)) return Pull::Taken;
+    return has_ended_ ? Pull::Ended : Pull::Later;
+  }
+
+ private:
+  const std::size_t column_;
+  const TimeSpan span_;
+  bool has_ended_ = false;
+  SampleQueue taken_;
+};
+
+class TransformStream : public SampleStream {
+ public:
+  TransformStream(std::unique_ptr<SampleStream> samples, std::unique_ptr<Transform> transform)
+      : samples_(std::move(samples)), transform_(std::move(transform)) {}
+
+  Result<Pull> pull(Sample& sample) override {
+    while (!has_ended_) {
+      EC_ASSIGN_OR_RETURN(const Pull pulled, samples_->pull(given_));
+      if (pulled == Pull::Later) return Pull::Later;
+      if (pulled == Pull::Ended) {
+        has_ended_ = true;
+        return transform_->finish(sample) ? Pull::Taken : Pull::Ended;
+      }
+      if (given_.value.kind == Cell::Kind::Null) continue;
+      EC_ASSIGN_OR_RETURN(const bool is_made, transform_->add(given_, sample));
+      if (is_made) return Pull::Taken;
+    }
+    return Pull::Ended;
+  }
+
+ private:
+  const std::unique_ptr<SampleStream> samples_;
+  const std::unique_ptr<Transform> transform_;
+  bool has_ended_ = false;
+  Sample given_;
+};
+
+bool is_filled(const Call& call, const StreamSetting& setting) {
+  return setting.grid.is_cut() && setting.windows.fill != Fill::None && !call.has_own_times() &&
+         call.function != Function::Distinct;
+}
+
+}  // namespace
+
+TimeSpan span_of(const Call& call, const TimeSpan& span, const Windows& windows) {
+  if (windows.every_ns == 0 || call.is_of_window() || call.function == Function::CumulativeSum ||
+      call.function == Function::Integral)
+    return span;
+  // A span without a beginning has no earlier one.
+  TimeSpan longer = span;
+  if (!windows.is_descending && span.has_from() &&
+      __builtin_sub_overflow(span.from_ns, windows.every_ns, &longer.from_ns))
+    longer.from_ns = kMinTime;
+  if (windows.is_descending && span.has_to() &&
+      __builtin_add_overflow(span.to_ns, windows.every_ns, &longer.to_ns))
+    longer.to_ns = kMaxTime;
+  return longer;
+}
+
+std::unique_ptr<SampleStream> make_stream(const Call& call, const StreamSetting& setting,
+                                          const TimeSpan& around,
+                                          std::vector<PointTaker*>& takers) {
+  const TimeSpan span = span_of(call, around, setting.windows);
+  if (!call.is_of_window()) {
+    std::unique_ptr<SampleStream> given;
+    if (call.inside) {
+      given = make_stream(*call.inside, setting, span, takers);
+    } else {
+      auto points = std::make_unique<PointStream>(call, setting, span);
+      takers.push_back(points.get());
+      given = std::move(points);
+    }
+    return std::make_unique<TransformStream>(
+        std::move(given),
+        make_transform(call, setting.grid, setting.windows.is_descending, setting.spending));
+  }
+  auto windows = std::make_unique<WindowStream>(
+      call,
+      call.is_selector() ? make_selector(call, setting.beside, setting.spending)
+                         : make_aggregate(call, setting.spending),
+      setting, span);
+  takers.push_back(windows.get());
+  if (!is_filled(call, setting)) return windows;
+  const bool is_count =
+      call.function == Function::Count || call.function == Function::CountDistinct;
+  const bool is_zero = is_count && setting.windows.fill == Fill::Null;
+  return std::make_unique<FillStream>(
+      std::move(windows), setting.windows, is_zero ? Fill::Number : setting.windows.fill,
+      is_zero ? integer_cell(0) : fill_cell(setting.windows, call.kind), setting.grid, span,
+      setting.now);
+}
+
+}  // namespace edgecase::influxql

@@ -1,0 +1,42 @@
+// The stages that a call's values go through, from the points of a group to samples: values of
+// windows, the time they show, fill, what is made of values before. One thread.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "influxql/calls.h"
+#include "influxql/samples.h"
+#include "influxql/window_grid.h"
+
+namespace edgecase::influxql {
+
+// Takes the points of a group, one after another, for a stream that gives what they come to.
+class PointTaker {
+ public:
+  virtual ~PointTaker() = default;
+  virtual Status take(const Point& point) = 0;
+  // What comes now is in another window than what came.
+  virtual Status leave(const Window& window) = 0;
+  virtual void finish() = 0;  // behind the last window
+};
+
+// What the streams of one group share; outlives them.
+struct StreamSetting {
+  const Windows& windows;
+  const WindowGrid& grid;
+  const Window& now;  // that is being read
+  Spending& spending;
+  std::vector<std::size_t> beside;  // cells wanted with a chosen point
+  bool is_alone = false;            // no other function beside it
+};
+
+// The span that a call takes its points from: InfluxDB begins a window earlier for derivative and
+// its like.
+TimeSpan span_of(const Call& call, const TimeSpan& span, const Windows& windows);
+
+// `takers` gets whatever takes points for the stream: borrowed from it.
+std::unique_ptr<SampleStream> make_stream(const Call& call, const StreamSetting& setting,
+                                          const TimeSpan& span, std::vector<PointTaker*>& takers);
+
+}  // namespace edgecase::influxql

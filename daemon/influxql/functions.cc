@@ -1,0 +1,238 @@
+#include "influxql/functions.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "influxql/calls.h"
+#include "influxql/fill.h"
+#include "influxql/function_streams.h"
+
+namespace edgecase::influxql {
+namespace {
+
+// One for each leaf: a call, or a name that stands for a value of the chosen point.
+struct Leaf {
+  Call call;
+  bool is_name = false;
+  std::size_t beside = 0;  // of a name: which of the chosen point's cells
+  Cell without;            // where a row has no value
+};
+
+struct Planned {
+  explicit Planned(const Windows& asked)
+      : windows(asked),
+        grid(asked.every_ns, asked.offset_ns, asked.zone, asked.span),
+        span_to_read(asked.span) {}
+
+  const Windows windows;
+  const WindowGrid grid;
+  TimeSpan span_to_read;
+  std::vector<Leaf> leaves;
+  std::vector<Cell::Kind> kinds;
+  std::vector<std::size_t> beside;  // columns of the names
+  std::size_t calls = 0;
+};
+
+// With fill(number) rows have that number wherever a value is missing, as it is where the type
+// cannot hold it. Nothing is known of a function of nothing but where it has a type by itself.
+Cell without(const Windows& windows, Cell::Kind kind, bool is_known) {
+  if (windows.fill != Fill::Number || !is_known) return {};
+  if (kind == Cell::Kind::Float || kind == Cell::Kind::Integer) return fill_cell(windows, kind);
+  return fill_cell(windows, windows.fill_is_integer ? Cell::Kind::Integer : Cell::Kind::Float);
+}
+
+Status add_leaf(const Expr& expression, const FunctionPlan::Columns& columns, Planned& plan) {
+  const Windows& windows = plan.windows;
+  Leaf leaf;
+  if (expression.kind == ExprKind::Name) {
+    EC_ASSIGN_OR_RETURN(const ColumnPlace place, columns(expression));
+    leaf.is_name = true;
+    leaf.beside = plan.beside.size();
+    leaf.without = without(windows, place.is_tag ? Cell::Kind::Text : place.kind, true);
+    plan.beside.push_back(place.index);
+    plan.kinds.push_back(place.kind);
+  } else {
+    EC_ASSIGN_OR_RETURN(leaf.call, make_call(expression, columns, windows));
+    const Call& call = leaf.call;
+    leaf.without = without(windows, call.kind, call.kind != Cell::Kind::Null);
+    const TimeSpan span = span_of(call, windows.span, windows);
+    plan.span_to_read.from_ns = std::min(plan.span_to_read.from_ns, span.from_ns);
+    plan.span_to_read.to_ns = std::max(plan.span_to_read.to_ns, span.to_ns);
+    plan.kinds.push_back(call.kind);
+    ++plan.calls;
+  }
+  plan.leaves.push_back(std::move(leaf));
+  return ok();
+}
+
+// The rows of one group: those of each function, those of one time in one row.
+class FunctionRows : public PointSource {
+ public:
+  FunctionRows(std::shared_ptr<const Planned> plan, std::unique_ptr<PointSource> points,
+               Spending& spending)
+      : plan_(std::move(plan)), points_(std::move(points)), spending_(spending) {
+    const StreamSetting setting{plan_->windows, plan_->grid,   now_,
+                                spending,       plan_->beside, plan_->calls == 1};
+    for (std::size_t i = 0; i < plan_->leaves.size(); ++i) {
+      const Leaf& leaf = plan_->leaves[i];
+      if (leaf.is_name || leaf.call.is_of_nothing) continue;
+      Rows rows;
+      rows.leaf = i;
+      rows.stream = make_stream(leaf.call, setting, plan_->windows.span, takers_);
+      functions_.push_back(std::move(rows));
+    }
+    cells_.resize(plan_->leaves.size());
+  }
+
+  Result<bool> next(Point& point) override {
+    for (;;) {
+      EC_ASSIGN_OR_RETURN(const bool are_ready, pull_all());
+      if (are_ready) break;
+      EC_TRY(read_point());
+    }
+    const Rows* first = nullptr;
+    for (const Rows& rows : functions_) {
+      if (rows.has_next && (first == nullptr || is_before(rows.next, first->next))) first = &rows;
+    }
+    if (first == nullptr) return false;
+    if (plan_->grid.is_cut()) EC_TRY(spending_.add_window());
+    point.time_ns = first->next.time_ns;
+    for (Rows& rows : functions_) set_cells(point.time_ns, rows);
+    for (std::size_t i = 0; i < cells_.size(); ++i) {
+      const Leaf& leaf = plan_->leaves[i];
+      if (!leaf.is_name && leaf.call.is_of_nothing) cells_[i] = leaf.without;
+    }
+    point.cells = cells_;
+    return true;
+  }
+
+ private:
+  // One function's.
+  struct Rows {
+    std::size_t leaf = 0;
+    std::unique_ptr<SampleStream> stream;
+    Sample next;
+    bool has_next = false, has_ended = false;
+    std::int64_t count = 0;  // that came, for LIMIT and OFFSET
+  };
+
+  bool is_before(const Sample& a, const Sample& b) const {
+    return plan_->windows.is_descending ? a.time_ns > b.time_ns : a.time_ns < b.time_ns;
+  }
+
+  // False: more points have to be read before it is known which row is the next.
+  Result<bool> pull_all() {
+    bool are_ready = true;
+    for (Rows& rows : functions_) {
+      while (!rows.has_next && !rows.has_ended) {
+        EC_ASSIGN_OR_RETURN(const Pull pulled, rows.stream->pull(rows.next));
+        if (pulled == Pull::Later) {
+          are_ready = false;
+          break;
+        }
+        rows.has_ended = pulled == Pull::Ended;
+        if (!rows.has_ended) take_counted(rows);
+      }
+    }
+    return are_ready;
+  }
+
+  void take_counted(Rows& rows) const {
+    const Windows& windows = plan_->windows;
+    if (++rows.count <= windows.offset) return;
+    rows.has_ended = windows.limit > 0 && rows.count - windows.offset > windows.limit;
+    rows.has_next = !rows.has_ended;
+  }
+
+  Status read_point() {
+    EC_ASSIGN_OR_RETURN(const bool has_point, points_->next(point_));
+    const bool is_elsewhere = !has_point || !now_.contains(point_.time_ns);
+    if (has_window_ && is_elsewhere) {
+      for (PointTaker* taker : takers_) EC_TRY(taker->leave(now_));
+    }
+    if (!has_point) {
+      for (PointTaker* taker : takers_) taker->finish();
+      return ok();
+    }
+    if (is_elsewhere) now_ = plan_->grid.window_of(point_.time_ns);
+    has_window_ = true;
+    for (PointTaker* taker : takers_) EC_TRY(taker->take(point_));
+    return ok();
+  }
+
+  // A function's next row, if it is of this time; else what stands where there is none. With
+  // fill(previous) that is whatever stood there before.
+  void set_cells(std::int64_t time_ns, Rows& rows) {
+    const bool is_now = rows.has_next && rows.next.time_ns == time_ns;
+    set_cell(rows.leaf, is_now ? &rows.next.value : nullptr);
+    if (functions_.size() == 1) {
+      for (std::size_t i = 0; i < cells_.size(); ++i) {
+        const Leaf& leaf = plan_->leaves[i];
+        if (!leaf.is_name) continue;
+        const bool is_there = is_now && leaf.beside < rows.next.beside.size();
+        set_cell(i, is_there ? &rows.next.beside[leaf.beside] : nullptr);
+      }
+    }
+    if (is_now) rows.has_next = false;
+  }
+
+  void set_cell(std::size_t leaf, Cell* value) {
+    Cell& cell = cells_[leaf];
+    if (value != nullptr && value->kind != Cell::Kind::Null) {
+      std::swap(cell, *value);
+      if (cell.kind == Cell::Kind::Float && std::isnan(cell.number)) cell.kind = Cell::Kind::Null;
+    } else if (plan_->windows.fill != Fill::Previous) {
+      cell = plan_->leaves[leaf].without;
+    }
+  }
+
+  const std::shared_ptr<const Planned> plan_;
+  const std::unique_ptr<PointSource> points_;
+  Spending& spending_;
+  Window now_;
+  bool has_window_ = false;
+  std::vector<Rows> functions_;
+  std::vector<PointTaker*> takers_;  // of the functions' streams
+  std::vector<Cell> cells_;
+  Point point_;
+};
+
+}  // namespace
+
+struct FunctionPlan::Impl {
+  std::shared_ptr<const Planned> planned;
+};
+
+FunctionPlan::FunctionPlan(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
+FunctionPlan::~FunctionPlan() = default;
+
+Result<FunctionPlan> FunctionPlan::make(const std::vector<const Expr*>& leaves,
+                                        const Columns& columns, const Windows& windows) {
+  auto planned = std::make_shared<Planned>(windows);
+  for (const Expr* leaf : leaves) EC_TRY(add_leaf(*leaf, columns, *planned));
+  for (const Leaf& leaf : planned->leaves) {
+    if (planned->beside.empty() || leaf.is_name) continue;
+    if (!leaf.call.is_selector())
+      return invalid_argument("mixing aggregate and non-aggregate queries is not supported");
+    if (planned->calls > 1)
+      return invalid_argument(
+          "mixing multiple selector functions with tags or fields is not supported");
+  }
+  return FunctionPlan(std::make_shared<const Impl>(Impl{std::move(planned)}));
+}
+
+TimeSpan FunctionPlan::span_to_read() const {
+  return impl_->planned->span_to_read;
+}
+
+const std::vector<Cell::Kind>& FunctionPlan::kinds() const {
+  return impl_->planned->kinds;
+}
+
+std::unique_ptr<PointSource> FunctionPlan::open(std::unique_ptr<PointSource> points,
+                                                Spending& spending) const {
+  return std::make_unique<FunctionRows>(impl_->planned, std::move(points), spending);
+}
+
+}  // namespace edgecase::influxql

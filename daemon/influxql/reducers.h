@@ -1,0 +1,31 @@
+// What makes of a window's values what a function comes to: point by point, without keeping more of
+// them than the function needs. One thread.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "influxql/calls.h"
+#include "influxql/samples.h"
+
+namespace edgecase::influxql {
+
+// As the time of a sample: it has none of its own, the window's is shown.
+inline constexpr std::int64_t kNoTime = INT64_MIN;
+
+class Reducer {
+ public:
+  virtual ~Reducer() = default;
+  // `value` is one of the cells of `point`, and not null. LimitReached.
+  virtual Status add(const Cell& value, const Point& point) = 0;
+  // What the values since the last call come to, of which there is at least one. In the order of
+  // their times; times of points, or kNoTime.
+  virtual Status finish(std::vector<Sample>& made) = 0;
+};
+
+// For each function of a window. `beside`: which cells of a chosen point are wanted with it.
+std::unique_ptr<Reducer> make_aggregate(const Call& call, Spending& spending);
+std::unique_ptr<Reducer> make_selector(const Call& call, const std::vector<std::size_t>& beside,
+                                       Spending& spending);
+
+}  // namespace edgecase::influxql
