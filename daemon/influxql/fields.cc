@@ -2,11 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdio>
 #include <map>
 #include <optional>
 #include <utility>
-
-#include "wire/reading_format.h"
 
 namespace edgecase::influxql {
 namespace {
@@ -169,9 +168,9 @@ std::string text_of(const Expr& expression) {
     }
     case ExprKind::Group: return "(" + text_of(expression.operands.front()) + ")";
     case ExprKind::Float: {
-      std::string made;
-      wire::append_double(expression.number, made);
-      return made;
+      std::array<char, 400> made;
+      const int bytes = std::snprintf(made.data(), made.size(), "%.3f", expression.number);
+      return {made.data(), static_cast<std::size_t>(bytes)};
     }
     case ExprKind::Integer: return std::to_string(expression.integer);
     case ExprKind::Unsigned: return std::to_string(static_cast<std::uint64_t>(expression.integer));

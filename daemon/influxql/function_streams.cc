@@ -143,12 +143,15 @@ std::unique_ptr<SampleStream> make_stream(const Call& call, const StreamSetting&
                                           const TimeSpan& around,
                                           std::vector<PointTaker*>& takers) {
   const TimeSpan span = span_of(call, around, setting.windows);
+  // Rows of a statement in brackets have the times of their windows, which may begin before `span`.
+  const bool is_all = span.from_ns == setting.read.from_ns && span.to_ns == setting.read.to_ns;
+  const TimeSpan taken = is_all ? TimeSpan{} : span;
   if (!call.is_of_window()) {
     std::unique_ptr<SampleStream> given;
     if (call.inside) {
       given = make_stream(*call.inside, setting, span, takers);
     } else {
-      auto points = std::make_unique<PointStream>(call, setting, span);
+      auto points = std::make_unique<PointStream>(call, setting, taken);
       takers.push_back(points.get());
       given = std::move(points);
     }
@@ -160,7 +163,7 @@ std::unique_ptr<SampleStream> make_stream(const Call& call, const StreamSetting&
       call,
       call.is_selector() ? make_selector(call, setting.beside, setting.spending)
                          : make_aggregate(call, setting.spending),
-      setting, span);
+      setting, taken);
   takers.push_back(windows.get());
   if (!is_filled(call, setting)) return windows;
   const bool is_count =

@@ -29,6 +29,7 @@ struct StreamSetting {
   Spending& spending;
   std::vector<std::size_t> beside;  // cells wanted with a chosen point
   bool is_alone = false;            // no other function beside it
+  TimeSpan read;                    // for all functions together
 };
 
 // The span that a call takes its points from: InfluxDB begins a window earlier for derivative and

@@ -72,8 +72,9 @@ class FunctionRows : public PointSource {
   FunctionRows(std::shared_ptr<const Planned> plan, std::unique_ptr<PointSource> points,
                Spending& spending)
       : plan_(std::move(plan)), points_(std::move(points)), spending_(spending) {
-    const StreamSetting setting{plan_->windows, plan_->grid,   now_,
-                                spending,       plan_->beside, plan_->calls == 1};
+    const StreamSetting setting{plan_->windows,     plan_->grid,   now_,
+                                spending,           plan_->beside, plan_->calls == 1,
+                                plan_->span_to_read};
     for (std::size_t i = 0; i < plan_->leaves.size(); ++i) {
       const Leaf& leaf = plan_->leaves[i];
       if (leaf.is_name || leaf.call.is_of_nothing) continue;

@@ -19,6 +19,9 @@ Result<FunctionPlan> SelectPlan::make_functions() const {
   windows.has_fill = statement_->has_fill;
   windows.fill_number = statement_->fill_number;
   windows.fill_is_integer = statement_->fill_is_integer;
+  windows.is_inherited = choice_.every_ns > 0 && grouping_.every_ns == 0;
+  windows.limit = statement_->limit;
+  windows.offset = statement_->offset;
   // What is null there, the statement around it leaves out anyway.
   if (is_inner_ && windows.fill == Fill::Null) {
     windows.fill = Fill::None;
@@ -43,8 +46,6 @@ Status SelectPlan::choose() {
 
 Status SelectPlan::choose(const Choice& around) {
   choice_.is_descending = is_descending_;
-  choice_.every_ns = grouping_.every_ns > 0 ? grouping_.every_ns : around.every_ns;
-  choice_.offset_ns = grouping_.every_ns > 0 ? grouping_.offset_ns : around.offset_ns;
   std::set<std::string> tags(own_tags_.begin(), own_tags_.end());
   tags.insert(around.tags.begin(), around.tags.end());
   choice_.tags.assign(tags.begin(), tags.end());

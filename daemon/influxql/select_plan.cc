@@ -120,6 +120,8 @@ Status SelectPlan::read_statement(const Around& around) {
   }
   EC_ASSIGN_OR_RETURN(grouping_, check_grouping(select.group_by, now_ns, zone()));
   if (grouping_.every_ns > 0 && !span_.has_to()) span_.to_ns = now_ns;
+  choice_.every_ns = grouping_.every_ns > 0 ? grouping_.every_ns : around.every_ns;
+  choice_.offset_ns = grouping_.every_ns > 0 ? grouping_.offset_ns : around.offset_ns;
   std::erase_if(select.fields, [this](const Field& field) {
     const bool is_time = field.value.kind == ExprKind::Name && field.value.text == "time";
     if (is_time && !field.alias.empty()) time_name_ = field.alias;
@@ -148,7 +150,7 @@ Status SelectPlan::check_source(const Source& source) const {
 Status SelectPlan::find_sources() {
   for (Source& source : statement_->sources) {
     if (source.inner != nullptr) {
-      const Around around{true, is_descending_, grouping_.every_ns > 0};
+      const Around around{true, is_descending_, choice_.every_ns, choice_.offset_ns};
       EC_ASSIGN_OR_RETURN(std::unique_ptr<SelectPlan> inner,
                           make(account_, std::move(source.inner), around));
       sources_.push_back(std::make_unique<InnerUnits>(std::move(inner)));
@@ -278,9 +280,9 @@ Status SelectPlan::make_formulas() {
       shape_.fields.push_back(std::move(beside));
     }
   }
+  if (has_functions_) return ok();  // LIMIT and OFFSET hold for each function
   shape_.limit = statement_->limit;
   shape_.offset = statement_->offset;
-  if (has_functions_) return ok();
   shape_.fill = statement_->has_fill ? statement_->fill : Fill::Null;
   shape_.fill_value.kind = statement_->fill_is_integer ? Cell::Kind::Integer : Cell::Kind::Float;
   shape_.fill_value.number = statement_->fill_number;

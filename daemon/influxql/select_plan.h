@@ -22,7 +22,7 @@ namespace edgecase::influxql {
 struct Around {
   bool is_inner = false;
   bool is_descending = false;
-  bool has_interval = false;
+  std::int64_t every_ns = 0, offset_ns = 0;  // GROUP BY time; 0: none
 };
 
 // What is asked of points for a name whose cast says what it stands for, as SelectPlan sets it.

@@ -56,8 +56,7 @@ struct Choice {
   // What this statement and those around it group by; units of a statement in brackets are
   // groups by these as well.
   std::vector<std::string> tags;
-  // GROUP BY time, which a statement in brackets without one takes over. 0: none.
-  std::int64_t every_ns = 0, offset_ns = 0;
+  std::int64_t every_ns = 0, offset_ns = 0;  // GROUP BY time; 0: none
   // SLIMIT and SOFFSET, of groups by these tags within each measurement.
   std::vector<std::string> limit_tags;
   std::int64_t series_limit = 0, series_offset = 0;

@@ -9,7 +9,7 @@ FIELDS = ("v", "w", "n", "s", "b")
 TAGS = ("host", "zone")
 HOSTS = ("a", "b", "c", "d")
 ZONES = ("x", "y")
-AGGREGATES = ("count", "sum", "mean", "median", "mode", "stddev", "spread", "min", "max", "first", "last")
+AGGREGATES = ("count", "sum", "mean", "median", "stddev", "spread", "min", "max", "first", "last")
 SELECTORS = ("min", "max", "first", "last")
 WINDOWS = ("1m", "7m", "10m", "1h")
 
@@ -163,4 +163,121 @@ class Grammar:
     # With functions.
 
     def summing(self, depth):
-        raise NotImplementedError
+        """One or more functions, over windows or all; over points, some that make a point of each point."""
+        kind = self.random.random()
+        if kind < 0.55:
+            return self.aggregated(depth)
+        if kind < 0.75:
+            return self.selected()
+        return self.transformed()
+
+    def aggregated(self, depth):
+        source = self.source(depth, self.pick((self.summing_inner, self.raw_inner)))
+        fields = []
+        for _ in range(self.random.randint(1, 3)):
+            field = self.aggregate()
+            if self.chance(0.15):
+                field = f"{field} {self.pick('+-*/')} {self.pick((self.aggregate(), '2', '0.5'))}"
+            if self.chance(0.2):
+                field += f" AS {self.pick(('x', 'y', 'mean'))}"
+            fields.append(field)
+        if self.chance(0.1):
+            fields = [f"{self.pick(('mean', 'count', 'max', 'first', 'sum'))}({self.pick(('*', '/^[vn]$/'))})"]
+        # Which of several series influxd takes first() and last() from at one instant is by chance.
+        if "mem" in source or source == "/./":
+            fields = [field.replace("first(", "min(").replace("last(", "max(") for field in fields]
+            fields = [field for field in fields if "min(s" not in field and "max(s" not in field] or ["mean(v)"]
+        # Which of several points of one value percentile() gives is by chance: not by its time.
+        if len(fields) == 1 and "percentile" in fields[0]:
+            fields.append("count(v)")
+        return self.windowed(f"SELECT {', '.join(fields)} FROM {source}")
+
+    def aggregate(self):
+        if self.chance(0.1):
+            return f"percentile({self.pick(NUMBERS)}, {self.pick((50, 90, 99.5))})"
+        if self.chance(0.07):
+            return f"count(distinct({self.pick(FIELDS)}))"
+        name = self.pick(AGGREGATES)
+        if name in ("count", "first", "last"):
+            return f"{name}({self.pick(FIELDS + ('nosuch',))})"
+        return f"{name}({self.pick(NUMBERS + ('v', 'w'))})"
+
+    def windowed(self, text, series_limit=True):
+        """WHERE, GROUP BY, fill(), ORDER BY and LIMIT for functions."""
+        start = START + self.random.randint(0, SPAN // 2)
+        times = f"time >= {start}s AND time < {start + self.random.randint(600, SPAN)}s"
+        has_windows = self.chance(0.6)
+        # influxd gives up at a row of the statement in brackets whose window began before `start`.
+        if " time(" in text and not has_windows:
+            return text
+        parts = [self.condition()] if self.chance(0.25) else []
+        if has_windows or self.chance(0.4):
+            parts.append(times)
+        text += f" WHERE {' AND '.join(parts)}" if parts else ""
+        groups = []
+        if has_windows:
+            every = self.pick(WINDOWS)
+            groups.append(f"time({every}{self.pick(('', '', ', 30s', ', -90s'))})")
+        if self.chance(0.5):
+            groups.append(self.pick(("host", "host, zone", "*", "zone")))
+        if groups:
+            text += f" GROUP BY {', '.join(groups)}"
+        if has_windows and self.chance(0.5):
+            text += f" fill({self.pick(('none', 'null', 'previous', 'linear', '0', '2.5'))})"
+        if self.chance(0.2):
+            text += " ORDER BY time DESC"
+        # influxd reads no more points than LIMIT for top() and bottom().
+        if self.chance(0.2) and "top(" not in text and "bottom(" not in text:
+            text += f" LIMIT {self.random.randint(1, 5)}"
+            if self.chance(0.4):
+                text += f" OFFSET {self.random.randint(1, 3)}"
+        if has_windows and self.chance(0.15):
+            text += " tz('Europe/Berlin')"
+        return text
+
+    def summing_inner(self, depth):
+        name = self.pick(("mean", "max", "min", "sum", "count", "first"))
+        field = f"{name}({self.pick(NUMBERS)}) AS {self.pick(NUMBERS)}"
+        text = f"SELECT {field} FROM {self.pick(('cpu', 'cpu', 'mem', 'up'))}"
+        groups = [self.pick(("host", "host, zone", "*"))] if self.chance(0.7) else []
+        if self.chance(0.6):
+            start = START + self.random.randint(0, SPAN // 2)
+            text += f" WHERE time >= {start}s AND time < {start + SPAN // 2}s"
+            groups.append(f"time({self.pick(('1m', '7m'))})")
+        return text + (f" GROUP BY {', '.join(groups)}" if groups else "")
+
+    def selected(self):
+        """One function that gives a point that is there, and what that has beside it."""
+        call = self.pick((
+            lambda: f"{self.pick(SELECTORS)}({self.pick(NUMBERS)})",
+            lambda: f"percentile(v, {self.pick((50, 75))})",
+            lambda: f"{self.pick(('top', 'bottom'))}(w, {self.random.randint(1, 4)})",
+            lambda: f"{self.pick(('top', 'bottom'))}(v, host, {self.random.randint(1, 4)})",
+            lambda: f"distinct({self.pick(FIELDS)})",
+        ))()
+        fields = [call]
+        if not call.startswith("distinct"):
+            fields += self.random.sample(FIELDS + TAGS, self.random.randint(0, 2))
+        # Which of several points of one value percentile() gives is by chance; `v` of `up` has none twice.
+        source = "up" if call.startswith("percentile") else self.pick(("cpu", "up"))
+        return self.windowed(f"SELECT {', '.join(fields)} FROM {source}")
+
+    def transformed(self):
+        name = self.pick(("derivative", "non_negative_derivative", "difference", "non_negative_difference",
+                          "cumulative_sum", "elapsed", "moving_average"))
+        of_window = self.chance(0.5)
+        inside = f"{self.pick(('mean', 'max', 'sum', 'count'))}({self.pick(NUMBERS)})" if of_window else (
+            self.pick(NUMBERS))
+        more = {"derivative": self.pick(("", ", 1s", ", 10m")), "non_negative_derivative": self.pick(("", ", 1m")),
+                "elapsed": self.pick(("", ", 1s")), "moving_average": f", {self.random.randint(2, 4)}"}.get(name, "")
+        text = f"SELECT {name}({inside}{more}) FROM {self.pick(('cpu', 'up'))}"
+        start = START + self.random.randint(0, SPAN // 2)
+        text += f" WHERE time >= {start}s AND time < {start + self.random.randint(600, SPAN)}s"
+        groups = [f"time({self.pick(('1m', '10m'))})"] if of_window else []
+        if self.chance(0.4):
+            groups.append("host")
+        if groups:
+            text += f" GROUP BY {', '.join(groups)}"
+        if of_window and self.chance(0.3):
+            text += f" fill({self.pick(('none', 'previous', '0'))})"
+        return text + (" ORDER BY time DESC" if self.chance(0.15) else "")
