@@ -40,6 +40,11 @@ bool is_of_page(const Call& call) {
   return path == routes::kSeries || path == routes::kQuery;
 }
 
+// Statements of InfluxQL.
+bool is_influx_query(const Call& call) {
+  return call.request.path == routes::kInfluxQuery || call.request.path == routes::kInfluxQueryV2;
+}
+
 Audited audited(const Call& call) {
   const std::string& path = call.request.path;
   if (path == routes::kQuery && call.has("export") && call.parameter("export") != "false") {
@@ -121,10 +126,11 @@ void describe(const audit::RecordNames& names, std::string_view wanted, const Pa
 
 // What reaches over all devices where nothing says which ones.
 bool is_of_devices(const Call& call) {
-  constexpr std::array kPaths = {routes::kQuery,        routes::kLast,    routes::kTail,
-                                 routes::kSeries,       routes::kDevices, routes::kWhere,
-                                 routes::kErasePreview, routes::kErase,   routes::kRetentionPreview,
-                                 routes::kDevice};
+  constexpr std::array kPaths = {
+      routes::kQuery,        routes::kLast,        routes::kTail,
+      routes::kSeries,       routes::kDevices,     routes::kWhere,
+      routes::kErasePreview, routes::kErase,       routes::kRetentionPreview,
+      routes::kDevice,       routes::kInfluxQuery, routes::kInfluxQueryV2};
   const std::string& path = call.request.path;
   return std::find(kPaths.begin(), kPaths.end(), path) != kPaths.end() ||
          (path == routes::kRetention && call.request.method != "GET");
@@ -207,7 +213,8 @@ class Preparation {
 
 // What the log tells of each view of the page in the minute at hand, so that it is told once. Its
 // list of series comes first and names the devices whose readings follow; one that it did not name
-// has a record of its own. Thread-safe.
+// has a record of its own. The panels of a dashboard, which ask by InfluxQL, are one view of
+// whoever asks. Thread-safe.
 class PageViews {
  public:
   static constexpr std::size_t kViewsMax = 256;  // beyond them each request has its record
@@ -218,9 +225,14 @@ class PageViews {
   // True: this minute's records tell all that the answer is about. Else they will, with this one's.
   bool covers(const Call& call) {
     const std::optional<query::Reach>& reach = call.exchange.audit.reach;
-    if (!is_of_page(call) || call.response.status != 200 || !reach) return false;
+    const bool is_of_dashboard = is_influx_query(call) && call.exchange.audit.detail.empty();
+    if (!is_of_page(call) && !is_of_dashboard) return false;
+    if (call.response.status != 200 || !reach) return false;
     const std::int64_t minute = clock_.boot_ns() / kMinuteNs;
-    const std::string view = call.principal().name + '\0' + call.exchange.head.page;
+    // A page has its own name; purposes are told apart, since a record tells them.
+    const std::string view =
+        call.principal().name + '\0' +
+        (is_of_dashboard ? "influx " + call.parameter("purpose") : call.exchange.head.page);
     const MutexLock lock(mutex_);
     if (minute != minute_) views_.clear();
     minute_ = minute;
@@ -289,11 +301,12 @@ audit::Draft draft_of(const audit::RecordNames& names, const Prepared& prepared,
   const AuditNote& note = call.exchange.audit;
   const bool is_reached = note.reach && prepared.record.reaches_more;
   audit::Draft draft;
-  if (note.detail.empty() && !is_reached) {
+  if (note.detail.empty() && note.namespace_name.empty() && !is_reached) {
     draft = prepared.draft;
   } else {
     audit::Record record = prepared.record;
     if (!note.detail.empty()) add_detail(note.detail, record);
+    if (!note.namespace_name.empty()) record.namespace_name = note.namespace_name;
     if (is_reached) name_reached(names, *note.reach, record);
     draft = audit::draft_of(record);
   }

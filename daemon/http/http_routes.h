@@ -14,6 +14,7 @@
 #include "http/http_server.h"
 #include "http/line_spares.h"
 #include "http/router.h"
+#include "http/running_queries.h"
 #include "ingest/ingest_pipeline.h"
 #include "query/pinned_moments.h"
 #include "wire/json_values.h"
@@ -58,6 +59,7 @@ struct HttpContext {
   HttpServerParts parts;
   query::PinnedMoments moments;
   LineSpares line_spares;
+  RunningQueries running_queries;
   std::int64_t started_boot_ns = 0;
   RateMeter rates;
   std::shared_ptr<DeviceNames> device_names;  // that pseudonyms stand for: audit_routes.cc
@@ -201,6 +203,10 @@ void get_influx_ping(HttpContext& context, Call& call);
 // influx_test.cc:
 void post_influx_test(HttpContext& context, Call& call);
 void get_influx_rules(HttpContext& context, Call& call);
+// influx_v2_routes.cc:
+void influx_query_v2(HttpContext& context, Call& call);
+void get_influx_buckets(HttpContext& context, Call& call);
+void get_influx_orgs(HttpContext& context, Call& call);
 // readings_routes.cc:
 void post_readings(HttpContext& context, Call& call);
 void put_blob(HttpContext& context, Call& call);

@@ -1,284 +1,301 @@
 #include "http/influx_query.h"
 
 #include <algorithm>
-#include <iterator>
+#include <memory>
 #include <optional>
-#include <set>
-#include <string>
 #include <utility>
 #include <vector>
 
-#include "influxql/parser.h"
-#include "wire/identity.h"
+#include "http/influx_answer.h"
+#include "http/influx_show.h"
+#include "http/refusal.h"
+#include "http/running_queries.h"
+#include "influxql/executor.h"
 #include "wire/json_values.h"
-#include "wire/reading.h"
+#include "wire/routes.h"
 
 namespace edgecase::http {
 namespace {
 
-enum class Verb : unsigned char {
-  CreateDatabase,
-  DropDatabase,
-  ShowDatabases,
-  ShowRetentionPolicies,
-  ShowMeasurements,
-  NotOffered,
-};
+using influxql::Cell;
+using influxql::Statement;
+using influxql::Verb;
 
-struct Statement {
-  Verb verb = Verb::NotOffered;
-  std::string name;  // the database; NotOffered: what it is called
-  std::size_t offset = 0;
-  std::size_t limit = SIZE_MAX;
-};
-
-// What there is, by what it is called, of all that the grammar has.
-std::string_view name_of(influxql::Verb verb) {
-  using influxql::Verb;
-  switch (verb) {
-    case Verb::Select: return "SELECT";
+// What InfluxQL has and this does not, by what it is called; empty: it is offered.
+std::string name_of_refused(const Statement& statement) {
+  const influxql::Policy& policy = statement.policy;
+  switch (statement.verb) {
+    case Verb::Select: return statement.select->into ? "SELECT INTO" : "";
     case Verb::Explain:
     case Verb::ExplainAnalyze: return "EXPLAIN";
-    case Verb::ShowSeries:
-    case Verb::ShowSeriesCardinality: return "SHOW SERIES";
-    case Verb::ShowMeasurements: return "SHOW MEASUREMENTS with a condition";
-    case Verb::ShowMeasurementCardinality: return "SHOW MEASUREMENT CARDINALITY";
-    case Verb::ShowTagKeys:
-    case Verb::ShowTagKeyCardinality: return "SHOW TAG KEYS";
-    case Verb::ShowTagValues:
-    case Verb::ShowTagValuesCardinality: return "SHOW TAG VALUES";
-    case Verb::ShowFieldKeys:
-    case Verb::ShowFieldKeyCardinality: return "SHOW FIELD KEYS";
-    case Verb::ShowQueries: return "SHOW QUERIES";
-    case Verb::CreateDatabase: return "CREATE DATABASE with a retention policy";
+    case Verb::CreateDatabase:
+      if (policy.duration_ns || policy.shard_duration_ns || !policy.name.empty() ||
+          policy.replication.value_or(1) != 1)
+        return "CREATE DATABASE with a retention policy";
+      return "";
     case Verb::CreateRetentionPolicy: return "CREATE RETENTION POLICY";
     case Verb::AlterRetentionPolicy: return "ALTER RETENTION POLICY";
     case Verb::DropRetentionPolicy: return "DROP RETENTION POLICY";
     case Verb::Delete: return "DELETE";
     case Verb::DropSeries: return "DROP SERIES";
     case Verb::DropMeasurement: return "DROP MEASUREMENT";
-    case Verb::KillQuery: return "KILL QUERY";
-    default: return "this statement";
+    case Verb::KillQuery: return statement.name.empty() ? "" : "KILL QUERY with ON";
+    case Verb::NotOffered: return statement.name;
+    default: return "";
   }
 }
 
-// What is left of a statement is nothing that is done here: to pass it over would be to say yes.
-Statement statement_of(const influxql::Statement& parsed, std::string_view database) {
-  const std::string named = parsed.database.empty() ? std::string(database) : parsed.database;
-  const influxql::Policy& policy = parsed.policy;
-  switch (parsed.verb) {
-    case influxql::Verb::CreateDatabase:
-      if (policy.duration_ns || policy.shard_duration_ns || !policy.name.empty() ||
-          policy.replication.value_or(1) != 1)
-        break;
-      return {Verb::CreateDatabase, parsed.name};
-    case influxql::Verb::DropDatabase: return {Verb::DropDatabase, parsed.name};
-    case influxql::Verb::ShowDatabases: return {Verb::ShowDatabases, {}};
-    case influxql::Verb::ShowRetentionPolicies: return {Verb::ShowRetentionPolicies, named};
-    case influxql::Verb::ShowMeasurements:
-      if (parsed.match.op != influxql::Operator::None || parsed.where || parsed.is_descending)
-        break;
-      return {Verb::ShowMeasurements, named, static_cast<std::size_t>(parsed.offset),
-              parsed.limit == 0 ? SIZE_MAX : static_cast<std::size_t>(parsed.limit)};
-    case influxql::Verb::NotOffered: return {Verb::NotOffered, parsed.name};
-    default: break;
-  }
-  return {Verb::NotOffered, std::string(name_of(parsed.verb))};
+Status refusal_of(const Statement& statement) {
+  const std::string name = name_of_refused(statement);
+  if (name.empty()) return ok();
+  return unsupported(name + " is not offered here, and nothing was done of it");
 }
 
-std::string not_offered_message(const Statement& statement) {
-  const std::string_view instead = statement.name == "SELECT" ? ": use GET /api/v1/query" : "";
-  return statement.name + " is not offered here, and nothing was done of it" + std::string(instead);
-}
-
-// One after another, as the reader takes them. Of a listing no more is held than a part of its
-// names, however long it is.
-class InfluxAnswer final : public PieceSource {
+// A few rows that are there at once.
+class FewRows final : public influxql::RowSource {
  public:
-  InfluxAnswer(std::vector<Statement> statements, auth::Principal principal,
-               catalog::Catalog& catalog)
-      : statements_(std::move(statements)), principal_(std::move(principal)), catalog_(catalog) {}
+  FewRows(influxql::SeriesHead head, std::vector<std::vector<Cell>> rows)
+      : head_(std::move(head)), rows_(std::move(rows)) {}
 
-  Result<bool> fill(std::string& piece) override {
-    if (next_ == 0 && !is_listing_) piece += "{\"results\":[";
-    while (piece.size() < kPieceBytes) {
-      if (is_listing_) {
-        list_some(piece);
-      } else if (next_ == statements_.size()) {
-        piece += "]}\n";
-        return false;
-      } else {
-        if (next_ > 0) piece += ',';
-        piece += "{\"statement_id\":" + std::to_string(next_);
-        answer(statements_[next_], piece);
-      }
-      if (is_listing_) return true;  // a look through the catalog is enough for one piece
-      piece += '}';
-      ++next_;
-    }
+  Result<bool> next_series(influxql::SeriesHead& head) override {
+    if (std::exchange(has_begun_, true)) return false;
+    head = head_;
+    return true;
+  }
+  Result<bool> next_row(std::vector<Cell>& row) override {
+    if (next_ == rows_.size()) return false;
+    row = std::move(rows_[next_++]);
     return true;
   }
 
  private:
-  void answer(const Statement& statement, std::string& piece);
-  void show_databases(std::string& piece) const;
-  void list_some(std::string& piece);
-  std::set<std::string> names_after(const std::optional<std::string>& last, bool& is_all) const;
-  Status check_database(const std::string& name) const;
-
-  const std::vector<Statement> statements_;
-  const auth::Principal principal_;
-  catalog::Catalog& catalog_;
-  std::size_t next_ = 0;  // statement
-  // The SHOW MEASUREMENTS at hand.
-  bool is_listing_ = false;
-  std::set<std::string> names_;  // that come next
-  bool is_all_ = true;           // and no others behind them
-  std::optional<std::string> last_name_;
-  std::size_t named_ = 0, passed_ = 0;
+  const influxql::SeriesHead head_;
+  std::vector<std::vector<Cell>> rows_;
+  bool has_begun_ = false;
+  std::size_t next_ = 0;
 };
 
-void append_error(const Status& status, std::string& piece) {
-  piece += ",\"error\":";
-  wire::append_json_string(status.message(), piece);
+Cell text_cell(std::string text) {
+  Cell cell;
+  cell.kind = Cell::Kind::Text;
+  cell.text = std::move(text);
+  return cell;
 }
 
-void begin_series(std::string_view name, std::string& piece) {
-  piece += ",\"series\":[{\"name\":\"";
-  piece += name;
-  piece += "\",\"columns\":[\"name\"],\"values\":[";
+Cell whole_cell(Cell::Kind kind, std::int64_t number) {
+  Cell cell;
+  cell.kind = kind;
+  cell.integer = number;
+  return cell;
 }
 
-void append_row(std::string_view name, std::string& piece) {
-  piece += '[';
-  wire::append_json_string(name, piece);
-  piece += ']';
+// As Go prints a duration, to the second, or below one to its largest unit: "1h0m5s", "12ms".
+std::string go_duration(std::int64_t ns) {
+  struct Unit {
+    std::int64_t ns;
+    const char* name;
+  };
+  for (const Unit& unit : {Unit{1'000'000, "ms"}, Unit{1'000, "µs"}, Unit{1, "ns"}}) {
+    if (ns < wire::kNanosecondsPerSecond && ns >= unit.ns)
+      return std::to_string(ns / unit.ns) + unit.name;
+  }
+  const std::int64_t seconds = ns / wire::kNanosecondsPerSecond;
+  constexpr std::int64_t kMinute = 60, kHour = 3600;
+  std::string text;
+  if (seconds >= kHour) text += std::to_string(seconds / kHour) + "h";
+  if (seconds >= kMinute) text += std::to_string(seconds % kHour / kMinute) + "m";
+  return text + std::to_string(seconds % kMinute) + "s";
 }
 
-Status InfluxAnswer::check_database(const std::string& name) const {
-  const bool is_there = !name.starts_with('_') &&
-                        (name == wire::kDefaultNamespace || catalog_.has_namespace(name)) &&
-                        auth::allows_namespace(principal_, name);
-  return is_there ? ok() : not_found("database not found: " + name);
-}
+// What the statements of a request are planned with, and answered.
+struct Asked {
+  query::Reach reach;
+  std::shared_ptr<RunningQuery> running;
+};
 
-void InfluxAnswer::answer(const Statement& statement, std::string& piece) {
-  Status status;
+// Plans the statements of one request, and does those that have no rows.
+class Planner {
+ public:
+  Planner(HttpContext& context, Call& call, const InfluxQuestion& question, Asked& asked)
+      : context_(context), call_(call), question_(question), asked_(asked) {}
+
+  // What stands behind one that fails is not planned.
+  std::vector<PlannedStatement> plan(std::vector<Statement> statements) {
+    std::vector<PlannedStatement> planned(statements.size());
+    std::uint64_t withheld = 0;
+    for (std::size_t i = 0; i < statements.size(); ++i) {
+      asked_.reach.withheld = 0;
+      auto rows = plan_one(std::move(statements[i]), i == 0);
+      withheld = std::max(withheld, asked_.reach.withheld);
+      planned[i].status = rows.status();
+      is_denied_ = is_denied_ || rows.status().code() == StatusCode::NotAllowed;
+      if (!rows.ok()) break;
+      planned[i].rows = std::move(rows).value();
+    }
+    asked_.reach.withheld = withheld;
+    return planned;
+  }
+  // What the audit log is to say of it beside its devices; empty: nothing.
+  std::string detail() const {
+    if (is_denied_) return "a statement was denied";
+    return has_changed_ ? "makes a namespace" : "";
+  }
+  // The one database that they speak of; "*" where there are several.
+  const std::string& database() const { return database_; }
+
+ private:
+  using Rows = std::unique_ptr<influxql::RowSource>;
+
+  Result<Rows> plan_one(Statement statement, bool is_first);
+  Result<Rows> create_database(const std::string& name);
+  Status drop_database(const std::string& name) const;
+  Result<Rows> show_databases() const;
+  Result<Rows> show_policies(const std::string& database) const;
+  Result<Rows> show_queries() const;
+
+  std::string take_database(const Statement& statement) {
+    std::string name = statement.database.empty() ? question_.database : statement.database;
+    const bool is_another = !database_.empty() && database_ != name;
+    database_ = is_another ? "*" : name;
+    return name;
+  }
+
+  HttpContext& context_;
+  Call& call_;
+  const InfluxQuestion& question_;
+  Asked& asked_;
+  std::string database_;
+  bool has_changed_ = false;
+  bool is_denied_ = false;
+};
+
+Result<Planner::Rows> Planner::plan_one(Statement statement, bool is_first) {
+  EC_TRY(asked_.running->go_on());
+  EC_TRY(refusal_of(statement));
   switch (statement.verb) {
-    case Verb::CreateDatabase:
-      status = auth::authorize_creation(principal_, statement.name);
-      if (status.ok()) status = catalog_.ensure_namespace(statement.name).status();
-      break;
-    case Verb::DropDatabase:
-      // Loaders begin by dropping what may not be there.
-      if (catalog_.has_namespace(statement.name))
-        status = unsupported(
-            "a namespace is dropped with edgecase namespace drop, not by this statement");
-      break;
-    case Verb::ShowDatabases: return show_databases(piece);
-    case Verb::ShowRetentionPolicies:
-      status = check_database(statement.name);
-      if (!status.ok()) break;
-      piece +=
-          R"(,"series":[{"columns":["name","duration","shardGroupDuration","replicaN","default"],)"
-          R"("values":[["autogen","0s","168h0m0s",1,true]]}])";
-      return;
-    case Verb::ShowMeasurements:
-      status = check_database(statement.name);
-      is_listing_ = status.ok();
-      break;
-    case Verb::NotOffered: status = unsupported(not_offered_message(statement)); break;
+    case Verb::CreateDatabase: return create_database(statement.name);
+    case Verb::DropDatabase: EC_TRY(drop_database(statement.name)); return Rows();
+    case Verb::ShowDatabases: return show_databases();
+    case Verb::ShowQueries: return show_queries();
+    case Verb::KillQuery:
+      EC_TRY(context_.running_queries.kill(statement.number, call_.principal()));
+      return Rows();
+    default: break;
   }
-  if (!status.ok()) append_error(status, piece);
+  const std::string database = take_database(statement);
+  if (statement.verb == Verb::ShowRetentionPolicies) return show_policies(database);
+  influxql::Asking asking;
+  asking.principal = call_.principal();
+  asking.database = database;
+  asking.purpose = question_.purpose;
+  asking.reach = &asked_.reach;
+  asking.now_ns = context_.parts.clock.wall_ns();
+  if (is_listing(statement.verb))
+    return show_names(std::move(statement), std::move(asking), context_.parts.query, is_first);
+  if (statement.verb != Verb::Select) return unsupported("this statement is not offered here");
+  return influxql::run_select(std::move(statement.select), asking, context_.parts.query);
 }
 
-void InfluxAnswer::show_databases(std::string& piece) const {
-  begin_series("databases", piece);
-  bool is_first = true;
-  for (const std::string& name : catalog_.namespaces()) {
-    if (name.starts_with('_') || !auth::allows_namespace(principal_, name)) continue;
-    if (!std::exchange(is_first, false)) piece += ',';
-    append_row(name, piece);
-  }
-  piece += "]}]";
+Result<Planner::Rows> Planner::create_database(const std::string& name) {
+  EC_TRY(auth::authorize_creation(call_.principal(), name));
+  EC_TRY(context_.parts.catalog.ensure_namespace(name).status());
+  has_changed_ = true;
+  return Rows();
 }
 
-// The first of them behind `last`, as many as may be held.
-std::set<std::string> InfluxAnswer::names_after(const std::optional<std::string>& last,
-                                                bool& is_all) const {
-  // A node, a string and what the allocator has around them.
-  constexpr std::size_t kNodeBytes = 96;
-  std::set<std::string> names;
-  std::size_t bytes = 0;
-  is_all = true;
-  const std::string& database = statements_[next_].name;
-  for (const catalog::SeriesRow row : catalog_.select_rows(database, wire::Selector{})) {
-    const auto entry = catalog_.series_at(row);
-    if (!entry.ok()) continue;
-    const auto identity = wire::decode_identity(entry->identity);
-    const std::string_view name = identity.ok() ? identity->measurement : entry->sensor;
-    if (last && name <= *last) continue;
-    if (!is_all && name > *names.rbegin()) continue;
-    if (!auth::allows(auth::Operation::Read, principal_, database, entry->device, entry->sensor))
-      continue;
-    if (!names.emplace(name).second) continue;
-    bytes += name.size() + kNodeBytes;
-    while (bytes > kMeasurementsHeldBytes && names.size() > 1) {
-      is_all = false;
-      bytes -= names.rbegin()->size() + kNodeBytes;
-      names.erase(std::prev(names.end()));
-    }
-  }
-  return names;
+Status Planner::drop_database(const std::string& name) const {
+  // Loaders begin by dropping what may not be there.
+  if (!context_.parts.catalog.has_namespace(name)) return ok();
+  return unsupported("a namespace is dropped with edgecase namespace drop, not by this statement");
 }
 
-// InfluxDB lists them in order, each once.
-void InfluxAnswer::list_some(std::string& piece) {
-  const Statement& statement = statements_[next_];
-  if (names_.empty()) names_ = names_after(last_name_, is_all_);
-  while (!names_.empty() && named_ < statement.limit && piece.size() < kPieceBytes) {
-    last_name_ = std::move(names_.extract(names_.begin()).value());
-    if (passed_ < statement.offset) {
-      ++passed_;
-      continue;
-    }
-    if (named_++ == 0) {
-      begin_series("measurements", piece);
-    } else {
-      piece += ',';
-    }
-    append_row(*last_name_, piece);
+Result<Planner::Rows> Planner::show_databases() const {
+  std::vector<std::vector<Cell>> rows;
+  for (std::string& name : context_.parts.catalog.namespaces()) {
+    if (name.starts_with('_') || !auth::allows_namespace(call_.principal(), name)) continue;
+    rows.push_back({text_cell(std::move(name))});
   }
-  if (named_ < statement.limit && (!names_.empty() || !is_all_)) return;
-  if (named_ > 0) piece += "]}]";
-  is_listing_ = false;
-  names_.clear();
-  last_name_.reset();
-  named_ = passed_ = 0;
+  return Rows(
+      std::make_unique<FewRows>(influxql::SeriesHead{"databases", {}, {"name"}}, std::move(rows)));
 }
 
-}  // namespace
+// One policy: how long a namespace's readings are kept where no other rule says more.
+Result<Planner::Rows> Planner::show_policies(const std::string& database) const {
+  const bool is_there =
+      !database.starts_with('_') &&
+      (database == wire::kDefaultNamespace || context_.parts.catalog.has_namespace(database)) &&
+      auth::allows_namespace(call_.principal(), database);
+  if (!is_there) return not_found("database not found: " + database);
+  const std::int64_t kept_ns = context_.parts.retention.namespace_ns(database);
+  std::vector<std::vector<Cell>> rows;
+  rows.push_back(
+      {text_cell("autogen"), text_cell(kept_ns == kRetentionForever ? "0s" : go_duration(kept_ns)),
+       text_cell("168h0m0s"), whole_cell(Cell::Kind::Integer, 1), whole_cell(Cell::Kind::Bool, 1)});
+  return Rows(std::make_unique<FewRows>(
+      influxql::SeriesHead{
+          {}, {}, {"name", "duration", "shardGroupDuration", "replicaN", "default"}},
+      std::move(rows)));
+}
 
-Result<std::shared_ptr<PieceSource>> answer_influx_query(const InfluxQuestion& question,
-                                                         catalog::Catalog& catalog) {
+Result<Planner::Rows> Planner::show_queries() const {
+  std::vector<std::vector<Cell>> rows;
+  const std::int64_t now_ns = context_.parts.clock.boot_ns();
+  for (const auto& each : context_.running_queries.tell(call_.principal(), now_ns)) {
+    rows.push_back({whole_cell(Cell::Kind::Integer, static_cast<std::int64_t>(each.id)),
+                    text_cell(each.text), text_cell(each.database),
+                    text_cell(go_duration(each.running_ns)),
+                    text_cell(each.is_killed ? "killed" : "running")});
+  }
+  return Rows(std::make_unique<FewRows>(
+      influxql::SeriesHead{{}, {}, {"qid", "query", "database", "duration", "status"}},
+      std::move(rows)));
+}
+
+Result<std::vector<Statement>> parse(const InfluxQuestion& question, std::size_t statements_max) {
   if (question.text.size() > kInfluxQueryMaxBytes) {
     return invalid_argument("error parsing query: more than " +
                             std::to_string(kInfluxQueryMaxBytes) + " bytes");
   }
-  EC_ASSIGN_OR_RETURN(const std::vector<influxql::Statement> parsed,
-                      influxql::parse_statements(question.text, question.statements_max));
-  if (parsed.empty()) return invalid_argument("missing required parameter \"q\"");
-  const std::string_view database =
-      question.database.empty() ? wire::kDefaultNamespace : question.database;
-  std::vector<Statement> statements;
-  for (const influxql::Statement& each : parsed) statements.push_back(statement_of(each, database));
+  EC_ASSIGN_OR_RETURN(
+      std::vector<Statement> statements,
+      influxql::parse_statements(question.text, statements_max, question.parameters));
+  if (statements.empty()) return invalid_argument("missing required parameter \"q\"");
+  return statements;
+}
+
+}  // namespace
+
+void answer_influx_question(HttpContext& context, Call& call, const InfluxQuestion& question) {
+  auto statements = parse(question, context.parts.settings.limits.query_statements);
+  if (!statements.ok()) return call.answer_error(statements.status());
   // A client that looks at the status alone is not to take it for a yes.
-  if (std::all_of(statements.begin(), statements.end(),
-                  [](const Statement& each) { return each.verb == Verb::NotOffered; })) {
-    return unsupported(not_offered_message(statements.front()));
+  const auto is_refused = [](const Statement& each) { return !refusal_of(each).ok(); };
+  if (std::all_of(statements->begin(), statements->end(), is_refused)) {
+    // Some clients look for a statement's error, some at the status alone.
+    const Status refused = refusal_of(statements->front());
+    wire::Json body = wire::Json::parse(error_body(wire::routes::kInfluxQuery, refused));
+    body["results"] = {{{"statement_id", 0}, {"error", refused.message()}}};
+    return call.answer_json(400, wire::dump(body));
   }
-  return std::shared_ptr<PieceSource>(
-      std::make_shared<InfluxAnswer>(std::move(statements), question.principal, catalog));
+  auto asked = std::make_shared<Asked>();
+  asked->running =
+      context.running_queries.begin(question.text, question.database, call.principal(),
+                                    call.exchange.patience, context.parts.clock.boot_ns());
+  asked->reach.patience = asked->running.get();
+  Planner planner(context, call, question, *asked);
+  std::vector<PlannedStatement> planned = planner.plan(std::move(statements).value());
+  if (asked->reach.withheld > 0) {
+    call.response.set_header(wire::routes::kWithheldHeader, std::to_string(asked->reach.withheld));
+  }
+  AuditNote& note = call.exchange.audit;
+  note.reach = asked->reach;
+  note.namespace_name = planner.database();
+  note.detail = planner.detail();
+  const char* const type = question.shape.is_csv ? "text/csv" : "application/json";
+  std::shared_ptr<Patience> running = asked->running;
+  answer_in_pieces(call, type,
+                   std::make_shared<InfluxAnswer>(std::move(planned), std::move(asked),
+                                                  std::move(running), question.shape));
 }
 
 }  // namespace edgecase::http

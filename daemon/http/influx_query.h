@@ -1,35 +1,39 @@
-// The statements of InfluxQL that clients send before they write. Not a query language: whatever is
-// not done here is an error, never a yes.
+// Requests of InfluxQL statements, as /query and /api/v2/query take them: parsed, planned one after
+// another, then answered as the reader takes it. What is not done here is an error, never a yes.
 #pragma once
 
-#include <memory>
+#include <string>
 #include <string_view>
 
-#include "auth/authorize.h"
-#include "catalog/catalog.h"
 #include "http/http_routes.h"
+#include "http/influx_text.h"
+#include "influxql/parser.h"
 
 namespace edgecase::http {
 
 inline constexpr std::size_t kInfluxQueryMaxBytes = 64u << 10;
-// Names that SHOW MEASUREMENTS holds at once. Where there are more, it looks through the catalog
-// once for each so many bytes of them.
-inline constexpr std::size_t kMeasurementsHeldBytes = 256u << 10;
 
-// What is asked, and by whom. `database`: what statements without ON speak of.
 struct InfluxQuestion {
-  std::string_view text;
-  std::string_view database;
-  const auth::Principal& principal;
-  std::size_t statements_max = 64;  // limits.query-statements
+  std::string text;
+  std::string database;  // what statements without ON speak of
+  std::string purpose;   // what is read for it
+  influxql::Parameters parameters = {};
+  InfluxShape shape = {};
 };
 
-// The pieces of {"results":[{"statement_id":0,…},…]}. A statement that is done in vain has its
-// error in its result, and so has one that is not offered, where others of the request are. Names
-// that the principal may not see are left out. `catalog` must outlive the answer. InvalidArgument:
-// `text` is no such list of statements. Unsupported: it is one of which nothing is offered. After
-// either nothing was done.
-Result<std::shared_ptr<PieceSource>> answer_influx_query(const InfluxQuestion& question,
-                                                         catalog::Catalog& catalog);
+// A body of this type is the statements themselves.
+inline constexpr std::string_view kInfluxQlType = "application/vnd.influxql";
+
+// What `$name` stands for: the members of a JSON object; "": none. InvalidArgument: it is none.
+Result<influxql::Parameters> bound_parameters(const std::string& text);
+
+// What the parameters of a request, a form in its body and its Accept say of the answer.
+Result<InfluxShape> influx_shape_of(const Call& call);
+
+// Answers {"results":[{"statement_id":0,…},…]}, or CSV. A statement that fails has its error in its
+// result, and those behind it are not executed. Names and readings that the principal may not see
+// are left out. 400: the text is no such list of statements, or none of them is offered; then
+// nothing was done.
+void answer_influx_question(HttpContext& context, Call& call, const InfluxQuestion& question);
 
 }  // namespace edgecase::http

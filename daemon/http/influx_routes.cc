@@ -1,9 +1,11 @@
-// What clients of InfluxDB speak to: /write, /api/v2/write, /ping, /query.
+// What clients of InfluxDB 1.x speak to, and /api/v2/write: /write, /ping, /query.
 #include <algorithm>
+#include <charconv>
 
 #include "http/http_routes.h"
 #include "http/influx_query.h"
 #include "http/refusal.h"
+#include "wire/json_values.h"
 #include "wire/line_protocol.h"
 #include "wire/names.h"
 #include "wire/routes.h"
@@ -56,33 +58,118 @@ void write_lines(HttpContext& context, Call& call, wire::InfluxVersion version) 
   call.response.status = 204;
 }
 
-// From the target, else from a form in the body: clients do either.
-std::string query_parameter(const Call& call, const Parameters& form, const char* name) {
-  if (call.has(name)) return call.parameter(name);
-  const auto found = form.lower_bound(name);
-  return found == form.end() || found->first != name ? std::string() : found->second;
+// The target's parameters, then those of a form in the body: clients do either.
+class RequestParameters {
+ public:
+  explicit RequestParameters(const Call& call) : call_(call) {
+    if (call.request.content_type.starts_with("application/x-www-form-urlencoded"))
+      add_parameters(call.body(), form_);
+  }
+  std::string get(const char* name) const {
+    if (call_.has(name)) return call_.parameter(name);
+    const auto found = form_.lower_bound(name);
+    return found == form_.end() || found->first != name ? std::string() : found->second;
+  }
+
+ private:
+  const Call& call_;
+  Parameters form_;
+};
+
+constexpr std::size_t kChunkRows = 10'000;  // InfluxDB's, where nothing is said
+
+Result<std::int64_t> epoch_parameter(const std::string& text) {
+  if (text.empty()) return 0;
+  struct Unit {
+    std::string_view name;
+    std::int64_t ns;
+  };
+  constexpr std::int64_t kSecond = 1'000'000'000;
+  constexpr Unit kUnits[] = {
+      {"ns", 1},     {"n", 1},          {"u", 1'000},   {"us", 1'000},       {"µ", 1'000},
+      {"µs", 1'000}, {"ms", 1'000'000}, {"s", kSecond}, {"m", 60 * kSecond}, {"h", 3600 * kSecond}};
+  for (const Unit& unit : kUnits) {
+    if (unit.name == text) return unit.ns;
+  }
+  return invalid_argument("epoch is none of ns, u, ms, s, m, h");
+}
+
+Result<std::size_t> chunk_parameter(const std::string& text) {
+  std::size_t rows = 0;
+  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), rows);
+  if (!text.empty() && (error != std::errc{} || stop != text.data() + text.size()))
+    return invalid_argument("chunk_size is no whole number");
+  return rows == 0 ? kChunkRows : rows;
+}
+
+// The first form of an answer that is known here.
+bool wants_csv(std::string_view accept) {
+  while (!accept.empty()) {
+    std::string_view type = next_word(accept, ',');
+    type = type.substr(0, type.find(';'));
+    while (type.starts_with(' ')) type.remove_prefix(1);
+    while (type.ends_with(' ')) type.remove_suffix(1);
+    if (type == "application/csv" || type == "text/csv") return true;
+    if (type == "application/json" || type == "*/*") return false;
+  }
+  return false;
+}
+
+Result<InfluxQuestion> question_of(const Call& call) {
+  const RequestParameters given(call);
+  InfluxQuestion question;
+  question.text = given.get("q");
+  const std::string_view type = call.request.content_type;
+  const bool is_text = type.starts_with(kInfluxQlType) || type.starts_with("text/plain");
+  if (question.text.empty() && is_text) question.text = call.body();
+  question.database = given.get("db");
+  if (question.database.empty()) question.database = wire::kDefaultNamespace;
+  question.purpose = call.parameter("purpose");
+  EC_ASSIGN_OR_RETURN(question.parameters, bound_parameters(given.get("params")));
+  EC_ASSIGN_OR_RETURN(question.shape, influx_shape_of(call));
+  return question;
 }
 
 }  // namespace
 
+Result<influxql::Parameters> bound_parameters(const std::string& text) {
+  influxql::Parameters bound;
+  if (text.empty()) return bound;
+  if (text.size() > kInfluxQueryMaxBytes) return invalid_argument("params is too long");
+  const wire::Json json = wire::Json::parse(text, nullptr, false);
+  if (!json.is_object()) return invalid_argument("params is no JSON object");
+  for (const auto& [name, value] : json.items()) {
+    influxql::Parameter parameter;
+    if (value.is_string()) {
+      parameter = {influxql::Parameter::Kind::Text, value.get<std::string>()};
+    } else if (value.is_boolean()) {
+      parameter = {influxql::Parameter::Kind::Bool, value.get<bool>() ? "true" : "false"};
+    } else if (value.is_number()) {
+      parameter = {influxql::Parameter::Kind::Number, value.dump()};
+    } else {
+      return invalid_argument("params: " + name + " is no text, number or truth value");
+    }
+    bound.emplace(name, std::move(parameter));
+  }
+  return bound;
+}
+
+Result<InfluxShape> influx_shape_of(const Call& call) {
+  const RequestParameters given(call);
+  InfluxShape shape;
+  shape.is_csv = wants_csv(call.request.accept);
+  shape.is_pretty = given.get("pretty") == "true";
+  EC_ASSIGN_OR_RETURN(shape.epoch_ns, epoch_parameter(given.get("epoch")));
+  EC_ASSIGN_OR_RETURN(const std::size_t rows, chunk_parameter(given.get("chunk_size")));
+  if (given.get("chunked") == "true") shape.chunk_rows = rows;
+  return shape;
+}
+
 void influx_query(HttpContext& context, Call& call) {
   name_influx_version(call);
-  Parameters form;
-  if (call.request.content_type.starts_with("application/x-www-form-urlencoded"))
-    add_parameters(call.body(), form);
-  const std::string text = query_parameter(call, form, "q");
-  const std::string database = query_parameter(call, form, "db");
-  auto answer = answer_influx_query(
-      {text, database, call.principal(), context.parts.settings.limits.query_statements},
-      context.parts.catalog);
-  if (answer.ok()) {
-    return answer_in_pieces(call, "application/json", std::move(answer).value());
-  }
-  if (answer.status().code() != StatusCode::Unsupported) return call.answer_error(answer.status());
-  // Some clients look for a statement's error, some at the status alone.
-  wire::Json body = wire::Json::parse(error_body(call.request.path, answer.status()));
-  body["results"] = {{{"statement_id", 0}, {"error", answer.status().message()}}};
-  call.answer_json(400, wire::dump(body));
+  const auto question = question_of(call);
+  if (!question.ok()) return call.answer_error(question.status());
+  answer_influx_question(context, call, *question);
 }
 
 // As version 1.8: a body only where a client asks for one.

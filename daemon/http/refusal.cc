@@ -20,7 +20,8 @@ Refusal overloaded(std::string message) {
 bool is_influx_path(std::string_view path) {
   for (const std::string_view influx :
        {wire::routes::kInfluxWrite, wire::routes::kInfluxWriteV2, wire::routes::kInfluxPing,
-        wire::routes::kInfluxHealth, wire::routes::kInfluxReady, wire::routes::kInfluxQuery}) {
+        wire::routes::kInfluxHealth, wire::routes::kInfluxReady, wire::routes::kInfluxQuery,
+        wire::routes::kInfluxQueryV2, wire::routes::kInfluxBuckets, wire::routes::kInfluxOrgs}) {
     if (path == influx) return true;
   }
   return false;

@@ -208,6 +208,7 @@ bool HeadParser::known_header(std::string_view name, std::string_view value) {
     head_.expects_continue = true;
     return true;
   }
+  if (is("accept")) return keep(head_.accept, value);
   if (is("content-type")) return keep(head_.content_type, value);
   if (is("origin")) return keep(head_.origin, value);
   if (is("referer")) return keep(head_.referer, value);

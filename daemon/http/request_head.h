@@ -39,7 +39,7 @@ struct RequestHead {
   ContentCoding coding = ContentCoding::Identity;
   std::uint64_t content_length = 0;
   // Empty when the header was not sent.
-  std::string host, origin, referer, user_agent, content_type, sec_fetch_site;
+  std::string host, origin, referer, user_agent, accept, content_type, sec_fetch_site;
   std::string page;           // kPageHeader
   std::string authorization;  // holds a secret: never logged
   // A proxy handed it on: Forwarded, Via, or a header that begins with X-Forwarded-.

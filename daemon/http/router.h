@@ -32,6 +32,8 @@ struct AuditNote {
   std::uint64_t begun = 0;  // the record that an erasure began; 0: there is none
   // The devices that the answer is about, where the handler knows better than the selector.
   std::optional<query::Reach> reach = {};
+  // The namespace, where the parameters do not tell it; "*": several. Empty: they do.
+  std::string namespace_name = {};
 };
 
 // Something that must be durable before an answer leaves. One that was begun later and is settled

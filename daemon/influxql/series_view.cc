@@ -41,10 +41,16 @@ Status each_series(query::QueryService& service, const Asking& asking, const std
   }
   std::vector<Cell> cells(names.size());
   for (Cell& cell : cells) cell.kind = Cell::Kind::Text;
+  std::vector<char> is_field(names.size());
+  std::size_t looked = 0;
+  constexpr std::size_t kRowsPerTurn = 256;
   EC_ASSIGN_OR_RETURN(const std::vector<catalog::SeriesRow> rows,
                       service.readable(asking.principal, database, asking.purpose, asking.reach));
   ReadableSeries series;
   for (const catalog::SeriesRow row : rows) {
+    if (asking.reach != nullptr && asking.reach->patience != nullptr &&
+        ++looked % kRowsPerTurn == 0)
+      EC_TRY(asking.reach->patience->go_on());
     auto entry = service.catalog().series_at(row);
     if (!entry.ok()) continue;
     series.row = row;
@@ -62,12 +68,18 @@ Status each_series(query::QueryService& service, const Asking& asking, const std
     if (condition) {
       for (std::size_t i = 0; i < names.size(); ++i) {
         cells[i].text.clear();
+        is_field[i] = names[i] == series.identity.field;
         for (const auto& [key, value] : series.identity.tags) {
-          if (key == names[i]) cells[i].text = value;
+          if (key != names[i]) continue;
+          cells[i].text = value;
+          is_field[i] = false;
         }
         if (names[i] == "_name") cells[i].text = series.identity.measurement;
       }
-      if (!condition->may_hold([&](std::size_t place) { return &cells[place]; })) continue;
+      const auto known = [&](std::size_t place) {
+        return is_field[place] != 0 ? nullptr : &cells[place];
+      };
+      if (!condition->may_hold(known)) continue;
     }
     EC_TRY(take(series));
   }

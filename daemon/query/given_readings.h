@@ -22,7 +22,7 @@ class GivenReadings {
   explicit GivenReadings(const Engine& engine)
       : engine_(&engine), revocations_(engine.revocations()) {}
 
-  bool empty() const { return spans_.empty(); }
+  bool empty() const { return spans_.empty() && !is_overfull_; }
   void add(const catalog::SeriesId& series, std::int64_t first_ns, std::int64_t last_ns) {
     if (!spans_.empty() && spans_.back().series == series) {
       spans_.back().first_ns = std::min(spans_.back().first_ns, first_ns);
@@ -44,9 +44,11 @@ class GivenReadings {
     is_revoked_ = is_revoked_ || other.is_revoked_;
     for (const Span& span : other.spans_) add(span.series, span.first_ns, span.last_ns);
   }
+  // What cannot be told by series: whatever is revoked may be of it.
+  void add_all() { is_overfull_ = true; }
   // Whether one of them may be unreadable by now.
   bool is_revoked() {
-    if (engine_ == nullptr || (spans_.empty() && !is_revoked_)) return is_revoked_;
+    if (engine_ == nullptr || (empty() && !is_revoked_)) return is_revoked_;
     const std::uint64_t count = engine_->revocations();
     if (count == seen_) return is_revoked_;
     seen_ = count;

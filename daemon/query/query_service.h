@@ -13,6 +13,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -66,11 +67,12 @@ struct Reach {
   // In: asked now and then while the answer is made; null: nobody is. Outlives the answer.
   Patience* patience = nullptr;
 
-  // Devices come in order; one that comes several times in a row is one.
+  // Each device counts once, however often it comes.
   void add(const std::string& namespace_name, const std::string& device);
 
  private:
   std::pair<std::string, std::string> last_;
+  std::unordered_set<std::string> seen_;  // as NAMESPACE/DEVICE; limits.devices bounds it
 };
 
 using ReadingFilter = std::function<bool(const wire::Reading&)>;

@@ -150,6 +150,11 @@ std::int64_t RetentionService::retention_ns(const catalog::SeriesEntry& entry) c
   return series_ns(rules_, entry.namespace_name, entry.device, entry.sensor, entry.id);
 }
 
+std::int64_t RetentionService::namespace_ns(std::string_view namespace_name) const {
+  const MutexLock lock(mutex_);
+  return outermost_ns(rules_, namespace_name);
+}
+
 // Whether a device is new. Nothing is stored of one whose records are not durable yet.
 bool RetentionService::is_new_device(const catalog::SeriesEntry& entry) const {
   const wire::Selector all_of_it{wire::escape_name(entry.device), "*"};

@@ -81,6 +81,8 @@ class RetentionService {
   std::vector<Rule> rules() const EC_EXCLUDES(mutex_);
   // The retention of one series, as it holds now.
   std::int64_t retention_ns(const catalog::SeriesEntry& entry) const EC_EXCLUDES(mutex_);
+  // What holds for series of a namespace of which no other rule says more.
+  std::int64_t namespace_ns(std::string_view namespace_name) const EC_EXCLUDES(mutex_);
   std::int64_t default_ns() const { return default_ns_; }
   // No series is kept for less time than this; kRetentionForever: nothing expires.
   std::int64_t shortest_ns() const { return shortest_ns_.load(std::memory_order_relaxed); }
