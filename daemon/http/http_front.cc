@@ -322,16 +322,15 @@ void Front::receive(Connection& connection) {
   RequestReader& reader = connection.reader;
   for (int i = 0; i < kReceivesPerTurn; ++i) {
     const std::size_t wanted = std::min(reader.wanted_bytes(), buffer_.size());
-    const net::Transfer got = connection.channel->receive(buffer_.data(), wanted);
-    if (got.outcome == net::Outcome::Blocked) break;
-    if (got.outcome != net::Outcome::Done) return close_connection(connection.id);
+    const net::Received got(*connection.channel, {buffer_.data(), wanted});
+    if (got.outcome() == net::Outcome::Blocked) break;
+    if (got.outcome() != net::Outcome::Done) return close_connection(connection.id);
     const std::uint64_t bytes_before = reader.body_bytes();
-    const RequestReader::Progress progress = reader.feed({buffer_.data(), got.bytes});
-    ::explicit_bzero(buffer_.data(), got.bytes);
+    const RequestReader::Progress progress = reader.feed(got.bytes());
     note_large_body(bytes_before, reader);
     if (progress != RequestReader::Progress::NeedMore) return proceed(connection, progress);
     // A short read emptied the socket, or a record; asking again would mostly only say so.
-    if (got.bytes < wanted) break;
+    if (got.bytes().size() < wanted) break;
   }
   if (reader.claim_continue()) {
     connection.output += kContinue;
@@ -379,10 +378,10 @@ void Front::flush(Connection& connection) {
 
 void Front::drain(Connection& connection) {
   for (int i = 0; i < kReceivesPerTurn; ++i) {
-    const net::Transfer got = connection.channel->receive(buffer_.data(), buffer_.size());
-    if (got.outcome == net::Outcome::Blocked) break;
-    if (got.outcome != net::Outcome::Done) return close_connection(connection.id);
-    connection.drained_bytes += got.bytes;
+    const net::Received got(*connection.channel, buffer_);
+    if (got.outcome() == net::Outcome::Blocked) break;
+    if (got.outcome() != net::Outcome::Done) return close_connection(connection.id);
+    connection.drained_bytes += got.bytes().size();
     if (connection.drained_bytes > kDrainMaxBytes) return close_connection(connection.id);
   }
   // The deadline stands: what comes in between does not extend it.

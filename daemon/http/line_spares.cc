@@ -25,8 +25,10 @@ LineSpares::Loan LineSpares::take(std::string_view namespace_name) {
   std::unique_ptr<LineSpare> spare;
   std::shared_ptr<const wire::LineRules> rules;
   const std::uint64_t generation = catalog_.generation();
+  std::uint64_t forgets = 0;
   {
     const MutexLock lock(mutex_);
+    forgets = forgets_;
     rules = rules_;
     std::erase_if(spares_, [&](const auto& each) {
       return each->generation != generation || each->rules != rules;
@@ -49,6 +51,7 @@ LineSpares::Loan LineSpares::take(std::string_view namespace_name) {
   spare->names.obey(rules.get());
   spare->rules = std::move(rules);
   spare->generation = generation;
+  spare->forgets = forgets;
   spare->namespace_name = namespace_name;
   return Loan(*this, std::move(spare));
 }
@@ -67,6 +70,7 @@ std::shared_ptr<const wire::LineRules> LineSpares::rules() const {
 
 void LineSpares::forget() {
   const MutexLock lock(mutex_);
+  ++forgets_;
   spares_.clear();
   set_aside_.tell(0);
 }
@@ -79,6 +83,7 @@ void LineSpares::give_back(std::unique_ptr<LineSpare> spare) {
     static_cast<void>(std::exchange(spare->buffers.gathered, {}));
   if (spare->memory_bytes() > kSpareMaxBytes) return;
   const MutexLock lock(mutex_);
+  if (spare->forgets != forgets_) return;
   if (spares_.size() == kSparesMax) spares_.erase(spares_.begin());
   spares_.push_back(std::move(spare));
   std::uint64_t bytes = 0;

@@ -37,6 +37,7 @@ struct LineSpare {
   std::string namespace_name;
   std::uint64_t generation = 0;  // of the catalog when it was made
   std::shared_ptr<const wire::LineRules> rules;
+  std::uint64_t forgets = 0;  // calls of forget() before it was lent
   wire::ReadingBatch batch;
   wire::LineNames names;
   ingest::IngestBuffers buffers;
@@ -76,7 +77,7 @@ class LineSpares {
   // Lines that come from now on obey these rules. Forgets the spares that nobody has.
   void set_rules(std::shared_ptr<const wire::LineRules> rules);
   std::shared_ptr<const wire::LineRules> rules() const;
-  // Forgets the spares that nobody has.
+  // Forgets all spares: one that is lent goes when it comes back.
   void forget();
 
  private:
@@ -89,6 +90,7 @@ class LineSpares {
   std::shared_ptr<const wire::LineRules> rules_ EC_GUARDED_BY(mutex_) =
       std::make_shared<const wire::LineRules>();
   catalog::SetAside set_aside_ EC_GUARDED_BY(mutex_);
+  std::uint64_t forgets_ EC_GUARDED_BY(mutex_) = 0;
   std::vector<std::unique_ptr<LineSpare>> spares_
       EC_GUARDED_BY(mutex_);  // the one used last comes last
 };

@@ -7,6 +7,7 @@
 #include <tuple>
 #include <utility>
 
+#include "edgecase/keyed_hash.h"
 #include "wire/reading_key.h"
 #include "wire/undated_time.h"
 
@@ -184,8 +185,9 @@ class DeviceTimes::Decision {
     friend bool operator==(const Place&, const Place&) = default;
   };
   struct HashOfPlace {
+    KeyedHash hash;  // senders choose times
     std::size_t operator()(const Place& place) const {
-      return (hash_of(place.id) ^ static_cast<std::uint64_t>(place.time_ns)) * 0x9e3779b97f4a7c15;
+      return hash(hash_of(place.id), static_cast<std::uint64_t>(place.time_ns));
     }
   };
 

@@ -8,15 +8,13 @@
 namespace edgecase::ingest {
 namespace {
 
-// 2^64 / golden ratio: spreads numbers that follow one another.
-constexpr std::uint64_t kMixOdd = 0x9e3779b97f4a7c15;
-
 constexpr unsigned kBlockBits = 6;
 
-std::size_t hash_of(const catalog::SeriesId& id, std::uint32_t sensor, std::int64_t time_ns) {
-  std::uint64_t hash = ((std::uint64_t{id.device} << 32 | sensor) ^ id.namespace_id) * kMixOdd;
-  hash = (hash ^ hash >> 32 ^ static_cast<std::uint64_t>(time_ns)) * kMixOdd;
-  return static_cast<std::size_t>(hash ^ hash >> 32);
+std::size_t hash_of(const KeyedHash& hash, const catalog::SeriesId& id, std::uint32_t sensor,
+                    std::int64_t time_ns) {
+  const std::uint64_t series =
+      hash(std::uint64_t{id.device} << 32 | sensor, std::uint64_t{id.namespace_id});
+  return static_cast<std::size_t>(hash(series, static_cast<std::uint64_t>(time_ns)));
 }
 
 // Whether two readings are of one device, one time and one block of sensors.
@@ -68,7 +66,7 @@ bool ReplacedSearch::is_anything_twice(std::span<const catalog::SeriesId> ids,
   table_.assign(size, 0);
   for (std::size_t piece = 0; piece < pieces_.size(); ++piece) {
     const auto [first, sensors] = pieces_[piece];
-    std::size_t at = hash_of(ids[first], ids[first].sensor >> kBlockBits, times[first]);
+    std::size_t at = hash_of(hash_, ids[first], ids[first].sensor >> kBlockBits, times[first]);
     for (at &= size - 1; table_[at] != 0; at = (at + 1) & (size - 1)) {
       Piece& other = pieces_[table_[at] - 1];
       if (!is_of_one_piece(ids, times, first, other.first)) continue;
@@ -89,7 +87,7 @@ std::span<const std::uint32_t> ReplacedSearch::find(std::span<const wire::Readin
   const std::size_t size = std::bit_ceil(2 * readings.size());
   table_.assign(size, 0);
   for (std::size_t i = 0; i < readings.size(); ++i) {
-    std::size_t at = hash_of(ids[i], ids[i].sensor, times[i]) & (size - 1);
+    std::size_t at = hash_of(hash_, ids[i], ids[i].sensor, times[i]) & (size - 1);
     for (; table_[at] != 0; at = (at + 1) & (size - 1)) {
       const std::size_t before = table_[at] - 1;
       if (times[before] != times[i] || !(ids[before] == ids[i])) continue;

@@ -18,6 +18,7 @@
 #include "catalog/catalog.h"
 #include "edgecase/clock.h"
 #include "edgecase/engine.h"
+#include "edgecase/keyed_hash.h"
 #include "edgecase/mutex.h"
 #include "edgecase/status.h"
 #include "retention/retention_service.h"
@@ -92,6 +93,7 @@ class ReplacedSearch {
                          std::span<const std::int64_t> times);
   bool cut_pieces(std::span<const catalog::SeriesId> ids, std::span<const std::int64_t> times);
 
+  KeyedHash hash_;  // senders choose times
   std::vector<Piece> pieces_;
   std::vector<std::uint32_t> table_;  // of open addressing, half full at most; 0: free
   std::vector<std::uint32_t> found_;

@@ -242,13 +242,11 @@ AckGate::Progress AckGate::move_out(Passage& passage) {
   OutwardStream& out = passage.out;
   bool moved = false;
   if (!passage.inside_ended && out.output().size() < kBufferBytes) {
-    const net::Transfer got = passage.inside.receive(buffer_.data(), buffer_.size());
-    if (got.outcome == net::Outcome::Failed) return Progress::Over;
-    passage.inside_ended = got.outcome == net::Outcome::Closed;
-    moved = got.bytes > 0;
-    const bool is_fed = out.feed({buffer_.data(), got.bytes});
-    ::explicit_bzero(buffer_.data(), got.bytes);
-    if (!is_fed) {
+    const net::Received got(passage.inside, buffer_);
+    if (got.outcome() == net::Outcome::Failed) return Progress::Over;
+    passage.inside_ended = got.outcome() == net::Outcome::Closed;
+    moved = !got.bytes().empty();
+    if (!out.feed(got.bytes())) {
       fail("the MQTT client sent what is no packet of a subscriber");
       return Progress::Over;
     }
@@ -272,12 +270,11 @@ AckGate::Progress AckGate::move_in(Passage& passage) {
   InwardStream& in = passage.in;
   bool moved = false;
   if (reads_broker(passage)) {
-    const net::Transfer got = passage.broker.receive(buffer_.data(), buffer_.size());
-    if (got.outcome == net::Outcome::Failed) return Progress::Over;
-    passage.broker_ended = got.outcome == net::Outcome::Closed;
-    moved = got.bytes > 0;
-    in.feed({buffer_.data(), got.bytes});
-    ::explicit_bzero(buffer_.data(), got.bytes);
+    const net::Received got(passage.broker, buffer_);
+    if (got.outcome() == net::Outcome::Failed) return Progress::Over;
+    passage.broker_ended = got.outcome() == net::Outcome::Closed;
+    moved = !got.bytes().empty();
+    in.feed(got.bytes());
   }
   const std::size_t waited = in.waiting_bytes();
   const bool stop =

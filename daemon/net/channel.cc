@@ -36,6 +36,10 @@ void Channel::finish() {
   shutdown(descriptor(), SHUT_WR);
 }
 
+Received::~Received() {
+  ::explicit_bzero(room_.data(), transfer_.bytes);
+}
+
 void drop_front(std::string& bytes, std::size_t count) {
   if (count == 0) return;
   const std::size_t before = bytes.size();

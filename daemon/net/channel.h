@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -54,6 +55,25 @@ class Channel {
 
  private:
   Socket socket_;
+};
+
+// What has come into a buffer that is used again and again. It is wiped when this goes: a value
+// that is erased later is not found there.
+class Received {
+ public:
+  // `room` is at least one byte; borrowed.
+  Received(Channel& channel, std::span<char> room)
+      : room_(room), transfer_(channel.receive(room.data(), room.size())) {}
+  ~Received();
+  Received(const Received&) = delete;
+  Received& operator=(const Received&) = delete;
+
+  Outcome outcome() const { return transfer_.outcome; }
+  std::string_view bytes() const { return {room_.data(), transfer_.bytes}; }
+
+ private:
+  const std::span<char> room_;
+  const Transfer transfer_;
 };
 
 // The first `count` bytes go, and nothing of them stays behind the end: a buffer that is empty is

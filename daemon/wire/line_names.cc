@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <bit>
 #include <cstdint>
 #include <cstring>
 #include <iterator>
@@ -16,32 +15,7 @@ constexpr std::string_view kMeasurementSpecials = ", ";
 constexpr std::string_view kKeySpecials = ",= ";
 
 constexpr std::size_t kPlacesMin = 64;
-
-std::uint64_t word_at(const char* at) {
-  std::uint64_t word = 0;
-  std::memcpy(&word, at, sizeof word);
-  return word;
-}
-
-// A hash of all bytes: tag sets differ anywhere.
-std::uint64_t hash_of(std::string_view raw) {
-  constexpr std::uint64_t kOdd = 0x9e3779b97f4a7c15;
-  constexpr std::size_t kWord = sizeof(std::uint64_t);
-  const auto mix = [](std::uint64_t state, std::uint64_t word) {
-    return (std::rotl(state, 5) ^ word) * kOdd;
-  };
-  std::uint64_t state = raw.size();
-  std::uint64_t last = 0;
-  if (raw.size() < kWord) {
-    std::memcpy(&last, raw.data(), raw.size());
-  } else {
-    for (std::size_t at = 0; at + kWord < raw.size(); at += kWord)
-      state = mix(state, word_at(raw.data() + at));
-    last = word_at(raw.data() + raw.size() - kWord);
-  }
-  state = mix(state, last);
-  return state ^ state >> 32;
-}
+constexpr std::size_t kShownKeyMaxBytes = 60;
 
 // Without escapes a view of the body itself, else a copy in the batch.
 std::string_view unescape(std::string_view raw, std::string_view specials, ReadingBatch& batch) {
@@ -55,6 +29,14 @@ std::string_view unescape(std::string_view raw, std::string_view specials, Readi
     text.push_back(raw[i]);
   }
   return batch.keep(text);
+}
+
+// The key of a tag, for a message: short, and readable.
+std::string shown_key(std::string_view key) {
+  std::string name(key);
+  if (!is_valid_utf8(name)) return "its key is not UTF-8";
+  make_name(name, kShownKeyMaxBytes);
+  return name;
 }
 
 // Measurements of Telegraf's system inputs, whose tag `device` is a disk or an adapter of the host.
@@ -125,7 +107,7 @@ Status LineNames::select(std::string_view raw, ReadingBatch& batch) {
     enter(*before->next);
     return ok();
   }
-  const std::uint64_t hash = hash_of(raw);
+  const std::uint64_t hash = hash_(raw);
   TagSet* found = by_raw_.empty() ? nullptr : place_of(raw, hash).set;
   if (found == nullptr) {
     current_ = nullptr;
@@ -452,16 +434,19 @@ Status LineNames::split_tags(std::string_view text, ReadingBatch& batch) {
     const std::string_view tag = text.substr(position, end - position);
     const std::size_t equals = find_unescaped(tag, '=', 0);
     if (equals == 0 || tag.empty()) return invalid_argument("a tag's key is missing");
-    if (equals >= tag.size() - 1) return invalid_argument("a tag's value is missing");
+    const std::string_view key = unescape(tag.substr(0, equals), kKeySpecials, batch);
+    if (equals >= tag.size() - 1) {
+      return invalid_argument("a tag's value is missing: " + shown_key(key));
+    }
     const std::string_view value = tag.substr(equals + 1);
-    if (find_unescaped(value, '=', 0) < value.size()) {
-      return invalid_argument("a tag's value holds an unescaped '='");
+    // One that the value begins with means itself, as InfluxDB has it.
+    if (find_unescaped(value, '=', value[0] == '=' ? 1 : 0) < value.size()) {
+      return invalid_argument("a tag's value holds an unescaped '=': " + shown_key(key));
     }
     if (tags_.size() == kTagsPerLineMax) {
       return invalid_argument("more than " + std::to_string(kTagsPerLineMax) + " tags");
     }
-    tags_.push_back({unescape(tag.substr(0, equals), kKeySpecials, batch),
-                     unescape(value, kKeySpecials, batch)});
+    tags_.push_back({key, unescape(value, kKeySpecials, batch)});
     if (end == text.size()) return ok();
     position = end + 1;
   }

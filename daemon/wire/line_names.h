@@ -16,6 +16,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "edgecase/keyed_hash.h"
 #include "edgecase/result.h"
 #include "wire/identity.h"
 #include "wire/line_rules.h"
@@ -177,8 +178,9 @@ class LineNames {
 
   std::deque<TagSet> sets_;
   std::deque<Kind> kinds_;
+  KeyedHash hash_;  // senders choose tags
   std::vector<Place> by_raw_;
-  std::unordered_map<std::string_view, Kind*> by_prefix_;
+  std::unordered_map<std::string_view, Kind*, KeyedHash> by_prefix_;
   std::size_t fields_ = 0;     // of all kinds
   std::size_t strangers_ = 0;  // lines of sets that are not remembered
   TagSet unremembered_;

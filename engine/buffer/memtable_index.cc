@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "base/hash.h"
+#include "edgecase/random.h"
 
 namespace edgecase::engine {
 namespace {
@@ -55,12 +56,13 @@ MemtableIndex::Slot& MemtableIndex::locate(const Table& table, ByteView full_key
 
 const MemtableNode* MemtableIndex::find(ByteView full_key) const {
   const Table& table = *current_.load(std::memory_order_acquire);
-  const Slot& slot = locate(table, full_key, hash64(full_key));
+  const Slot& slot = locate(table, full_key, hash_of(full_key));
   return node_of(slot.load(std::memory_order_acquire));
 }
 
 std::uint64_t MemtableIndex::hash_of(ByteView full_key) {
-  return hash64(full_key);
+  static const std::uint64_t seed = system_random().next();
+  return hash64(full_key, seed);
 }
 
 void MemtableIndex::fetch(std::uint64_t hash) const {

@@ -23,6 +23,7 @@ class MemtableIndex {
   // The newest node of `full_key`, or null.
   const MemtableNode* find(ByteView full_key) const;
 
+  // Another one in each process: keys hold times that strangers choose.
   static std::uint64_t hash_of(ByteView full_key);
   // Where a key of this hash lies is in the cache when it is asked for, some time later.
   void fetch(std::uint64_t hash) const;

@@ -305,14 +305,13 @@ void MqttListener::Poller::receive(Connection& connection) {
     return watch(connection);
   }
   // The buffer takes more than a record, so that the channel holds nothing back.
-  const net::Transfer got = connection.channel->receive(buffer_.data(), buffer_.size());
-  if (got.outcome == net::Outcome::Done) {
+  const net::Received got(*connection.channel, buffer_);
+  if (got.outcome() == net::Outcome::Done) {
     connection.heard_ns = now_ns_;
-    connection.conversation.receive({buffer_.data(), got.bytes}, *group, now_ns_);
-    ::explicit_bzero(buffer_.data(), got.bytes);
+    connection.conversation.receive(got.bytes(), *group, now_ns_);
   }
   committer_->offer(std::move(group));
-  switch (got.outcome) {
+  switch (got.outcome()) {
     case net::Outcome::Done: return after_receive(connection);
     case net::Outcome::Blocked: return watch(connection);
     case net::Outcome::Closed:
@@ -342,8 +341,8 @@ void MqttListener::Poller::after_receive(Connection& connection) {
 
 // What a client still sends behind its end, so that closing does not take the last answer from it.
 void MqttListener::Poller::drain(Connection& connection) {
-  const net::Transfer got = connection.channel->receive(buffer_.data(), buffer_.size());
-  if (got.outcome == net::Outcome::Closed || got.outcome == net::Outcome::Failed) {
+  const net::Outcome outcome = net::Received(*connection.channel, buffer_).outcome();
+  if (outcome == net::Outcome::Closed || outcome == net::Outcome::Failed) {
     close(connection.id);
   }
 }

@@ -167,6 +167,15 @@ TEST_CASE("line spares: many at once are served, a few are kept, and large ones 
   catalog->forget({});
   CHECK(spares.take("a")->batch.text_id() != text_id);
 
+  // Nor is one that was lent when all were forgotten.
+  std::uint64_t lent_id = 0;
+  {
+    LineSpares::Loan loan = spares.take("a");
+    lent_id = loan->batch.text_id();
+    spares.forget();
+  }
+  CHECK(spares.take("a")->batch.text_id() != lent_id);
+
   std::vector<std::thread> threads;
   for (int i = 0; i < 8; ++i) {
     threads.emplace_back([&spares, i] {
