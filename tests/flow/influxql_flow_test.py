@@ -1,0 +1,184 @@
+#!/usr/bin/env python3
+"""SELECT of InfluxQL, beside influxd 1.x: the same lines into both, generated statements, the same answers.
+
+EDGECASE_INFLUXQL_SEED and EDGECASE_INFLUXQL_STATEMENTS give another seed and more statements. What differs on purpose
+is in ON_PURPOSE, with the reason; the grammar makes no other statement of these kinds.
+"""
+import http.client
+import json
+import math
+import os
+import random
+import shutil
+import socket
+import subprocess
+import tempfile
+import unittest
+import urllib.parse
+
+from daemon_process import TIME_LIMIT_SECONDS, Daemon, Place, until
+from influxql_grammar import Grammar, lines
+
+INFLUXD = shutil.which("influxd")
+SEED = int(os.environ.get("EDGECASE_INFLUXQL_SEED", "1"))
+STATEMENTS = int(os.environ.get("EDGECASE_INFLUXQL_STATEMENTS", "1200"))
+DATABASE = "d"
+
+# Statement, what EdgeCase answers (a part of the JSON), why.
+ON_PURPOSE = [
+    ("SELECT n FROM up LIMIT 0 OFFSET 118", '"values":[[1577843880000000000,1],[1577843940000000000,86]]',
+     "influxd reads as many points as OFFSET and one more, so that one row at most is left"),
+    ("SELECT v INTO x FROM up", "INTO is not offered",
+     "a question writes nothing; import and line protocol do"),
+    ("SELECT holt_winters(mean(v), 2, 2) FROM up WHERE time >= 1577836800s AND time < 1577837800s GROUP BY time(1m)",
+     "holt_winters() is not offered", "forecasts are no part of a store"),
+    ("SELECT v FROM (SELECT v FROM cpu GROUP BY host LIMIT 1) WHERE v > 1000", "{}",
+     "LIMIT in brackets holds for each group there; influxd begins to count anew whenever groups alternate"),
+    ("SELECT percentile(v, 5) FROM up WHERE time >= 1577838152s AND time < 1577839451s GROUP BY time(10m)",
+     "[1577838600000000000,30]",
+     "of a window of few points percentile() gives nothing; influxd leaves out all others as well then"),
+    ("SELECT spread(v) FROM (SELECT max(v) AS v FROM up GROUP BY time(7m)) WHERE time >= 1577838152s AND "
+     "time < 1577839451s", '"spread"', "influxd gives up where a window in brackets begins before the time asked for"),
+    ("SELECT bottom(v, 2) FROM up LIMIT 2", "[1577836800000000000,0],[1577836860000000000,1]",
+     "LIMIT holds for what bottom() gives; influxd reads no more points than that"),
+    ("SELECT first(v) FROM mem", '"first"',
+     "of several series with a point at one instant influxd takes one by chance, as for mode() and percentile()"),
+]
+
+
+class Influxd:
+    """InfluxDB on a private directory and free ports."""
+
+    def __init__(self):
+        self.path = tempfile.mkdtemp(prefix="influxd-")
+        self.port = self.free_port()
+        config = os.path.join(self.path, "conf")
+        with open(config, "w", encoding="utf-8") as file:
+            file.write(f"""bind-address = "127.0.0.1:{self.free_port()}"
+reporting-disabled = true
+[meta]
+dir = "{self.path}/meta"
+[data]
+dir = "{self.path}/data"
+wal-dir = "{self.path}/wal"
+[monitor]
+store-enabled = false
+[http]
+bind-address = "127.0.0.1:{self.port}"
+log-enabled = false
+""")
+        with open(os.path.join(self.path, "log"), "wb") as log:
+            self.process = subprocess.Popen([INFLUXD, "-config", config], stdout=log, stderr=log)
+        until(self.answers, "influxd answers")
+
+    @staticmethod
+    def free_port():
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            return probe.getsockname()[1]
+
+    def answers(self):
+        try:
+            with socket.create_connection(("127.0.0.1", self.port), 1):
+                return True
+        except OSError:
+            if self.process.poll() is not None:
+                with open(os.path.join(self.path, "log"), encoding="utf-8") as log:
+                    raise AssertionError(f"influxd ended: {log.read()}") from None
+            return False
+
+    def stop(self):
+        self.process.kill()
+        self.process.wait(TIME_LIMIT_SECONDS)
+        shutil.rmtree(self.path, ignore_errors=True)
+
+
+class Client:
+    """One connection that is kept."""
+
+    def __init__(self, port):
+        self.connection = http.client.HTTPConnection("127.0.0.1", port, timeout=TIME_LIMIT_SECONDS)
+
+    def post(self, path, body, **parameters):
+        self.connection.request("POST", f"{path}?{urllib.parse.urlencode(parameters)}", body.encode())
+        answer = self.connection.getresponse()
+        return answer.read().decode()
+
+    def ask(self, statement):
+        """The only result, without its number; or its error."""
+        text = self.post("/query", "", db=DATABASE, epoch="ns", q=statement)
+        answer = json.loads(text)
+        if "results" not in answer:
+            return answer
+        result = answer["results"][0]
+        result.pop("statement_id")
+        return result
+
+
+def in_order(result):
+    """The same, rows of one time in the order of their texts: whose comes first is by chance in influxd."""
+    for series in result.get("series", []):
+        rows = series["values"]
+        begin = 0
+        while begin < len(rows):
+            end = begin
+            while end < len(rows) and rows[end][0] == rows[begin][0]:
+                end += 1
+            rows[begin:end] = sorted(rows[begin:end], key=json.dumps)
+            begin = end
+    return result
+
+
+def equal(a, b):
+    if isinstance(a, bool) or isinstance(b, bool):
+        return a is b
+    if isinstance(a, (int, float)) and isinstance(b, (int, float)):
+        return math.isclose(a, b, rel_tol=1e-9, abs_tol=1e-12)
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, list):
+        return len(a) == len(b) and all(map(equal, a, b))
+    if isinstance(a, dict):
+        return a.keys() == b.keys() and all(equal(a[key], b[key]) for key in a)
+    return a == b
+
+
+@unittest.skipUnless(INFLUXD, "influxd is not installed")
+class InfluxqlFlow(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.place = Place()
+        cls.daemon = Daemon(cls.place)
+        cls.addClassCleanup(cls.place.remove)
+        cls.addClassCleanup(cls.daemon.stop)
+        cls.influxd = Influxd()
+        cls.addClassCleanup(cls.influxd.stop)
+        cls.random = random.Random(SEED)
+        cls.ours, cls.theirs = Client(cls.daemon.port()), Client(cls.influxd.port)
+        text = lines(cls.random)
+        for client in (cls.ours, cls.theirs):
+            client.post("/query", "", q=f"CREATE DATABASE {DATABASE}")
+            refused = client.post("/write", text, db=DATABASE)
+            assert not refused, refused
+
+    def test_answers_are_those_of_influxd(self):
+        grammar = Grammar(self.random)
+        differing = []
+        for _ in range(STATEMENTS):
+            statement = grammar.statement()
+            ours, theirs = (in_order(client.ask(statement)) for client in (self.ours, self.theirs))
+            if not equal(ours, theirs):
+                differing.append(f"{statement}\n  influxd:  {json.dumps(theirs)[:600]}\n"
+                                 f"  edgecase: {json.dumps(ours)[:600]}")
+        self.assertFalse(differing, f"seed {SEED}: {len(differing)} of {STATEMENTS}\n" + "\n".join(differing[:10]))
+
+    def test_what_differs_on_purpose_is_known(self):
+        for statement, part, reason in ON_PURPOSE:
+            with self.subTest(statement=statement, reason=reason):
+                answer = json.dumps(self.ours.ask(statement), separators=(",", ":"))
+                self.assertIn(part, answer)
+
+
+if __name__ == "__main__":
+    print(f"seed {SEED}, {STATEMENTS} statements", flush=True)
+    unittest.main()
