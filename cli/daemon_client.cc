@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -31,6 +32,15 @@ constexpr time_t kConnectTimeoutSeconds = 10;
 constexpr time_t kReadTimeoutSeconds = 300;
 constexpr time_t kWriteTimeoutSeconds = 60;
 constexpr std::size_t kErrorBodyMaxBytes = 64u << 10;
+
+// Once, however many answers a command asks for.
+void say_not_told() {
+  static std::atomic_flag is_said;
+  if (is_said.test_and_set()) return;
+  print_error(
+      "edgecase: CSV has no place for measurement, tags and field of some series; --format ndjson "
+      "and --format line do\n");
+}
 
 StatusCode code_of_http(int http_status) {
   switch (http_status) {
@@ -400,6 +410,7 @@ Status DaemonClient::get(const std::string& path, const Receive& receive) {
               "purpose (--purpose)\n",
               withheld.c_str());
         }
+        if (!response.get_header_value(wire::routes::kNotToldHeader).empty()) say_not_told();
         return true;
       },
       [&](const char* data, std::size_t size) {

@@ -67,9 +67,11 @@ void tell_withheld(Call& call, std::uint64_t devices) {
 void answer_readings(Call& call, Result<std::unique_ptr<query::ReadingCursor>> cursor,
                      query::Reach reach) {
   tell_withheld(call, reach.withheld);
-  if (cursor.ok()) call.exchange.audit.reach = std::move(reach);
   auto format = call.has("format") ? wire::parse_reading_format(call.parameter("format"))
                                    : Result<wire::ReadingFormat>(wire::ReadingFormat::Ndjson);
+  if (format.ok() && *format == wire::ReadingFormat::Csv && reach.has_identities)
+    call.response.set_header(wire::routes::kNotToldHeader, "identity");
+  if (cursor.ok()) call.exchange.audit.reach = std::move(reach);
   if (!format.ok()) return call.answer_error(format.status());
   if (!cursor.ok()) return call.answer_error(cursor.status());
   const std::string content_type(wire::content_type_of(*format));

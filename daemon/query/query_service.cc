@@ -44,7 +44,9 @@ void QueryService::add_to(Reach* reach, const Rows& series) const {
   if (reach == nullptr) return;
   for (const catalog::SeriesRow row : series) {
     const auto entry = catalog_.series_at(row);
-    if (entry.ok()) reach->add(entry->namespace_name, entry->device);
+    if (!entry.ok()) continue;
+    reach->add(entry->namespace_name, entry->device);
+    reach->has_identities = reach->has_identities || !entry->identity.empty();
   }
 }
 

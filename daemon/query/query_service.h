@@ -63,7 +63,8 @@ struct Reach {
   std::uint64_t withheld = 0;  // devices that may not be read for the purpose
   // Namespace and device, of the first kDevicesMax that are read, ...
   std::vector<std::pair<std::string, std::string>> devices;
-  std::uint64_t more = 0;  // ... and how many others
+  std::uint64_t more = 0;       // ... and how many others
+  bool has_identities = false;  // of series, which their names do not tell
   // In: asked now and then while the answer is made; null: nobody is. Outlives the answer.
   Patience* patience = nullptr;
 

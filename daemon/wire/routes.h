@@ -53,6 +53,8 @@ inline constexpr char kReportHeader[] = "X-EdgeCase-Report";
 inline constexpr char kReportInline[] = "inline";
 inline constexpr std::size_t kReportLengthDigits = 8;
 inline constexpr std::size_t kReportMaxBytes = 48u << 10;
+// "identity": the format has no place for the identities of series that their names do not tell.
+inline constexpr char kNotToldHeader[] = "X-EdgeCase-Not-Told";
 inline constexpr char kWithheldHeader[] = "X-EdgeCase-Withheld-Devices";
 // Headers of an answer with new readings: where the next one begins, how many came and went
 // between, and how many the answer holds.

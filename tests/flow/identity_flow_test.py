@@ -136,6 +136,16 @@ class Identities(unittest.TestCase):
         for identity, value in lines.items():
             self.assertEqual(found[identity][0], value, identity)
 
+    def test_csv_says_what_it_drops(self):
+        self.start()
+        self.daemons[0].request("POST", "/write", b"cpu,host=pi,core=0 idle=1 1\ncpu,device=pi value=1 1")
+        for selector, said in (("*/*", True), ("pi/cpu", False)):
+            for arguments in (("query", selector), ("export", selector, "-o", "-")):
+                result = self.places[0].cli(*arguments, "--format", "csv")
+                self.assertEqual((result.returncode, "measurement" in result.stderr), (0, said), result.stderr)
+        for name in ("ndjson", "line"):
+            self.assertEqual(self.places[0].cli("export", "*/*", "--format", name, "-o", "-").stderr, "")
+
     if LINES:
         def test_lines_of_a_file(self):
             self.start()
