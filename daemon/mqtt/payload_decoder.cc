@@ -59,6 +59,10 @@ class MessageDecoder {
       add_scalar(wire::Value::of_bool(text == "true"));
       return ok();
     }
+    if (plan_.only_scalar && (text[0] == '{' || text[0] == '[')) {
+      result_.reason = "is a JSON object or array, and the preset stores single values here";
+      return ok();
+    }
     if (text[0] == '{') return decode_json(text);
     const bool may_be_json = text[0] == '[' || (text[0] == '"' && plan_.unquote);
     // `[INFO]` is a text; what JSON does not know is forgiven where the rest says that it is some.

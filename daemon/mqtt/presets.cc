@@ -61,9 +61,26 @@ Preset zigbee2mqtt() {
           {}};
 }
 
+// Parts of RESULT below stat/ that happened: all others repeat a command, or what stands elsewhere.
+std::vector<JsonBranch> tasmota_events() {
+  // As many as the firmware has at most.
+  constexpr int kKeys = 32;
+  constexpr int kShutters = 16;
+  std::vector<JsonBranch> events;
+  const auto add = [&events](const std::string& name) { events.push_back({"/" + name, name}); };
+  for (int i = 1; i <= kKeys; ++i) {
+    add("Button" + std::to_string(i));
+    add("Switch" + std::to_string(i));
+  }
+  for (int i = 1; i <= kShutters; ++i) add("Shutter" + std::to_string(i));
+  for (const char* name : {"MCP230XX_INT", "IrReceived", "RfReceived", "TuyaReceived"}) add(name);
+  return events;
+}
+
 // `Time` is the device's local time, without an offset unless SetOption52 is on: then it counts,
 // or where the rule's time-zone says whose clock it is; else the time of arrival does. A topic may
-// have several levels: its own, or those of a Zigbee device behind the bridge (SetOption89).
+// have several levels: its own, or those of a Zigbee, LoRaWAN or Matter device behind the bridge
+// (SetOption89, and 118: then `ZbReceived` stands in the topic).
 Preset tasmota() {
   PayloadPlan report;
   report.times = {"/Time"};
@@ -75,8 +92,13 @@ Preset tasmota() {
   PayloadPlan state = report;
   state.root = "/StatusSTS";
   state.times = {"/StatusSTS/Time"};
+  PayloadPlan events = report;
+  events.root = "/nothing";
+  events.branches = tasmota_events();
   PayloadPlan word;
   word.kind = PayloadKind::Text;
+  PayloadPlan value;  // which rules of the device publish, or the firmware: `POWER_LOW`, `DOOR`
+  value.only_scalar = true;
   const auto store = [](const char* topic, const char* sensor, const PayloadPlan& plan) {
     return Row{topic, RouteAction::Store, "", sensor, plan, true};
   };
@@ -85,14 +107,25 @@ Preset tasmota() {
       "",
       {store("tele/{device+}/SENSOR", "", report), store("tele/{device+}/STATE", "", report),
        store("tele/{device+}/RESULT", "", report), store("tele/{device+}/LWT", "LWT", word),
+       store("tele/{device+}/SENSOR/{sensor}", "", report),
+       store("tele/{device+}/ZbReceived", "", report),
+       store("tele/{device+}/LwReceived", "", report),
+       store("tele/{device+}/SSERIALRECEIVED", "", report),
+       store("tele/{device+}/ENERGY", "ENERGY", report),
+       store("tele/tasmota_ble/{device}", "", report),
        // What it is and how it is set up; UPTIME and the like stand in STATE.
-       ignored("tele/{device+}/{sensor}"), ignored("stat/{device+}/RESULT"),
+       store("tele/{device+}/{sensor}", "", value), store("stat/{device+}/RESULT", "", events),
+       store("stat/{device+}/MtrReceived", "", report),
+       store("stat/{device+}/PCF8574_INP", "", report), store("stat/{device+}/STATE", "", report),
+       store("stat/{device+}/BUTTON{sensor}", "BUTTON{sensor}", report),
+       store("stat/{device+}/SWITCH{sensor}", "SWITCH{sensor}", report),
+       store("stat/EQ3/{device}", "", report),
        // Answers to commands: the relays' state and sensors are readings.
        store("stat/{device+}/POWER", "POWER", word),
        store("stat/{device+}/POWER{sensor}", "POWER{sensor}", word),
        store("stat/{device+}/STATUS8", "", sensors), store("stat/{device+}/STATUS10", "", sensors),
-       store("stat/{device+}/STATUS11", "", state), ignored("stat/{device+}/{sensor}"),
-       ignored_if_nobody_takes_it("cmnd/#")},
+       store("stat/{device+}/STATUS11", "", state), ignored("stat/{device+}/LOGGING"),
+       store("stat/{device+}/{sensor}", "", value), ignored_if_nobody_takes_it("cmnd/#")},
       0,
       0,
       {"SENSOR", "STATE", "RESULT"}};
@@ -183,6 +216,7 @@ Preset ttn() {
       {"/uplink_message/f_port", "f_port", false},
       {"/uplink_message/f_cnt", "f_cnt", false},
       {"/uplink_message/settings/data_rate/lora/spreading_factor", "spreading_factor", false},
+      {"/uplink_message/last_battery_percentage/value", "last_battery_percentage", false},
       {"/uplink_message/frm_payload", "frm_payload", true}};
   uplink.branches = {{"/uplink_message/normalized_payload", "normalized"}};
   PayloadPlan normalized;

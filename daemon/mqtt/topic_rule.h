@@ -53,7 +53,7 @@ struct PayloadPlan {
   // Before the names of what is in a record: the first of these that is there.
   std::vector<std::string> record_names;
   std::string record_root;   // within each; what is below loses it
-  bool drop_scalar = false;  // what is no JSON object is no reading here
+  bool only_scalar = false;  // a JSON object or array is no reading here
   // What is no JSON object is the attribute that the last of the device's levels names.
   bool scalar_is_attribute = false;
   bool unquote = false;  // a JSON text alone, `"on"`, is stored without its quotes
