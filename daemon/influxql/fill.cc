@@ -50,11 +50,12 @@ Result<Pull> FillStream::pull(Sample& sample) {
     if (!has_next_) return is_later ? Pull::Later : Pull::Ended;
     begin();
   }
+  // What has no end ends with the last window that has a value.
+  const bool is_open = is_descending_ ? !span_.has_from() : !span_.has_to();
   if (is_later) {
-    const bool needs_next = fill_ == Fill::Linear && last_.kind != Cell::Kind::Null;
+    const bool needs_next = is_open || (fill_ == Fill::Linear && last_.kind != Cell::Kind::Null);
     if (needs_next || !is_before(window_ns_, now_.from_ns)) return Pull::Later;
   } else if (has_ended_ && !has_next_) {
-    const bool is_open = is_descending_ ? !span_.has_from() : !span_.has_to();
     const std::int64_t last_ns = is_descending_ ? span_.from_ns : span_.to_ns;
     if (is_open || is_before(grid_.window_of(last_ns).from_ns, window_ns_)) return Pull::Ended;
   }
