@@ -245,6 +245,9 @@ class Maker {
       if (windows_.every_ns == 0)
         return invalid_argument(call_text.text + " aggregate requires a GROUP BY interval");
       EC_ASSIGN_OR_RETURN(Call inside, make(source));
+      if (inside.function == Function::Top || inside.function == Function::Bottom)
+        return invalid_argument("selector function " + source.text +
+                                "() cannot be combined with other functions");
       call.inside = std::make_unique<Call>(std::move(inside));
       return ok();
     }
@@ -389,6 +392,11 @@ bool Call::is_selector() const {
 
 bool Call::is_of_window() const {
   return function < Function::Derivative;
+}
+
+std::int64_t Call::windows_before() const {
+  if (is_of_window() || function == Function::Integral) return 0;
+  return function == Function::MovingAverage ? count : 1;
 }
 
 bool Call::has_own_times() const {

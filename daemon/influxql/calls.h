@@ -60,6 +60,8 @@ struct Call {
 
   bool is_selector() const;   // beside it, names stand for the chosen point's
   bool is_of_window() const;  // else it gives a value for each point
+  // How many windows before the first that is answered are needed for it.
+  std::int64_t windows_before() const;
   // top, bottom and sample show each point's own time.
   bool has_own_times() const;
 };

@@ -128,14 +128,21 @@ TimeSpan span_of(const Call& call, const TimeSpan& span, const Windows& windows)
   if (windows.every_ns == 0 || call.is_of_window() || call.function == Function::CumulativeSum ||
       call.function == Function::Integral)
     return span;
-  // A span without a beginning has no earlier one.
+  return begun_earlier(span, windows, 1);
+}
+
+// A span without a beginning has no earlier one.
+TimeSpan begun_earlier(const TimeSpan& span, const Windows& windows, std::int64_t count) {
   TimeSpan longer = span;
-  if (!windows.is_descending && span.has_from() &&
-      __builtin_sub_overflow(span.from_ns, windows.every_ns, &longer.from_ns))
-    longer.from_ns = kMinTime;
-  if (windows.is_descending && span.has_to() &&
-      __builtin_add_overflow(span.to_ns, windows.every_ns, &longer.to_ns))
-    longer.to_ns = kMaxTime;
+  std::int64_t by_ns = 0;
+  const bool is_endless = __builtin_mul_overflow(windows.every_ns, count, &by_ns);
+  if (!windows.is_descending && span.has_from()) {
+    if (is_endless || __builtin_sub_overflow(span.from_ns, by_ns, &longer.from_ns))
+      longer.from_ns = kMinTime;
+  } else if (windows.is_descending && span.has_to()) {
+    if (is_endless || __builtin_add_overflow(span.to_ns, by_ns, &longer.to_ns))
+      longer.to_ns = kMaxTime;
+  }
   return longer;
 }
 
@@ -144,8 +151,9 @@ std::unique_ptr<SampleStream> make_stream(const Call& call, const StreamSetting&
                                           std::vector<PointTaker*>& takers) {
   const TimeSpan span = span_of(call, around, setting.windows);
   // Rows of a statement in brackets have the times of their windows, which may begin before `span`.
-  const bool is_all = span.from_ns == setting.read.from_ns && span.to_ns == setting.read.to_ns;
-  const TimeSpan taken = is_all ? TimeSpan{} : span;
+  TimeSpan taken = span;
+  taken.narrow(setting.most);
+  if (taken.from_ns == setting.read.from_ns && taken.to_ns == setting.read.to_ns) taken = {};
   if (!call.is_of_window()) {
     std::unique_ptr<SampleStream> given;
     if (call.inside) {

@@ -29,12 +29,15 @@ struct StreamSetting {
   Spending& spending;
   std::vector<std::size_t> beside;  // cells wanted with a chosen point
   bool is_alone = false;            // no other function beside it
+  TimeSpan most;                    // that any of them may take its points from
   TimeSpan read;                    // for all functions together
 };
 
-// The span that a call takes its points from: InfluxDB begins a window earlier for derivative and
-// its like.
+// The span of windows that a call needs to answer for `span`: for derivative and its like InfluxDB
+// begins a window earlier.
 TimeSpan span_of(const Call& call, const TimeSpan& span, const Windows& windows);
+// Begun that many windows earlier; against the order of time, ended later.
+TimeSpan begun_earlier(const TimeSpan& span, const Windows& windows, std::int64_t count);
 
 // `takers` gets whatever takes points for the stream: borrowed from it.
 std::unique_ptr<SampleStream> make_stream(const Call& call, const StreamSetting& setting,

@@ -23,11 +23,12 @@ struct Planned {
   explicit Planned(const Windows& asked)
       : windows(asked),
         grid(asked.every_ns, asked.offset_ns, asked.zone, asked.span),
+        most(asked.span),
         span_to_read(asked.span) {}
 
   const Windows windows;
   const WindowGrid grid;
-  TimeSpan span_to_read;
+  TimeSpan most, span_to_read;  // see StreamSetting
   std::vector<Leaf> leaves;
   std::vector<Cell::Kind> kinds;
   std::vector<std::size_t> beside;  // columns of the names
@@ -56,14 +57,33 @@ Status add_leaf(const Expr& expression, const FunctionPlan::Columns& columns, Pl
     EC_ASSIGN_OR_RETURN(leaf.call, make_call(expression, columns, windows));
     const Call& call = leaf.call;
     leaf.without = without(windows, call.kind, call.kind != Cell::Kind::Null);
-    const TimeSpan span = span_of(call, windows.span, windows);
-    plan.span_to_read.from_ns = std::min(plan.span_to_read.from_ns, span.from_ns);
-    plan.span_to_read.to_ns = std::max(plan.span_to_read.to_ns, span.to_ns);
     plan.kinds.push_back(call.kind);
     ++plan.calls;
   }
   plan.leaves.push_back(std::move(leaf));
   return ok();
+}
+
+// Calls in each other begin earlier, each than the one around it. But InfluxDB reads no more than
+// the one that needs most of them needs by itself: what comes before that is windows without
+// values.
+void set_spans(Planned& plan) {
+  const Windows& windows = plan.windows;
+  std::int64_t count = 0;
+  for (const Leaf& leaf : plan.leaves) {
+    for (const Call* each = &leaf.call; each != nullptr && !leaf.is_name; each = each->inside.get())
+      count = std::max(count, each->windows_before());
+  }
+  plan.most = begun_earlier(windows.span, windows, count);
+  for (const Leaf& leaf : plan.leaves) {
+    if (leaf.is_name) continue;
+    TimeSpan span = windows.span;
+    for (const Call* each = &leaf.call; each != nullptr; each = each->inside.get())
+      span = span_of(*each, span, windows);
+    span.narrow(plan.most);
+    plan.span_to_read.from_ns = std::min(plan.span_to_read.from_ns, span.from_ns);
+    plan.span_to_read.to_ns = std::max(plan.span_to_read.to_ns, span.to_ns);
+  }
 }
 
 // The rows of one group: those of each function, those of one time in one row.
@@ -72,9 +92,9 @@ class FunctionRows : public PointSource {
   FunctionRows(std::shared_ptr<const Planned> plan, std::unique_ptr<PointSource> points,
                Spending& spending)
       : plan_(std::move(plan)), points_(std::move(points)), spending_(spending) {
-    const StreamSetting setting{plan_->windows,     plan_->grid,   now_,
-                                spending,           plan_->beside, plan_->calls == 1,
-                                plan_->span_to_read};
+    const StreamSetting setting{plan_->windows, plan_->grid,        now_,
+                                spending,       plan_->beside,      plan_->calls == 1,
+                                plan_->most,    plan_->span_to_read};
     for (std::size_t i = 0; i < plan_->leaves.size(); ++i) {
       const Leaf& leaf = plan_->leaves[i];
       if (leaf.is_name || leaf.call.is_of_nothing) continue;
@@ -212,6 +232,7 @@ Result<FunctionPlan> FunctionPlan::make(const std::vector<const Expr*>& leaves,
                                         const Columns& columns, const Windows& windows) {
   auto planned = std::make_shared<Planned>(windows);
   for (const Expr* leaf : leaves) EC_TRY(add_leaf(*leaf, columns, *planned));
+  set_spans(*planned);
   for (const Leaf& leaf : planned->leaves) {
     if (planned->beside.empty() || leaf.is_name) continue;
     if (!leaf.call.is_selector())

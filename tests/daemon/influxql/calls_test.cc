@@ -148,6 +148,8 @@ TEST_CASE("calls: what cannot be answered is refused in the words of influxd") {
             "ERR mixing aggregate and non-aggregate queries is not supported"},
            {"select max(v), min(v), v from m",
             "ERR mixing multiple selector functions with tags or fields is not supported"},
+           {"select difference(top(v,2)) from m where time>=0 and time<300s group by time(1m)",
+            "ERR selector function top() cannot be combined with other functions"},
        }) {
     CHECK_MESSAGE(rows_of(question_points(), each.statement) == each.answer, each.statement);
   }

@@ -59,6 +59,10 @@ TEST_CASE("fill: windows without values, from the first of what is answered to t
             "time desc",
             "260: null; 200: 5; 140: null; 80: 4.25; 20: 3.33333333; -40: 2"},
            {"select count(v) from m where time >= 1000s and time < 1300s group by time(1m)", ""},
+           {"select count(s), count(b) from m where time<300s group by time(20s) order by time "
+            "desc",
+            "280: 0 0; 260: 0 0; 240: 0 0; 220: 1 0; 200: 2 2; 180: 0 0; 160: 0 0; 140: 0 0; 120: "
+            "0 0; 100: 0 0; 80: 2 1; 60: 0 1; 40: 0 0; 20: 2 1; 0: 2 2"},
        }) {
     CHECK_MESSAGE(rows_of(question_points(), each.statement) == each.answer, each.statement);
   }

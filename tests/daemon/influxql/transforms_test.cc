@@ -122,6 +122,16 @@ TEST_CASE("transforms: of points and of windows, in both orders of time") {
             "0: 120 1.5; 60: 196.73913 5.5; 120: 0 0; 180: 283.26087 5; 240: 0 0"},
            {"select integral(v) from m where time=20s", "0: 0"},
            {"select integral(v) from m order by time desc", "0: -600"},
+           {"select cumulative_sum(difference(mean(v))) from m where time>=60s and time<300s group "
+            "by time(1m)",
+            "60: 4; 180: 3.5"},
+           {"select moving_average(difference(max(i)),2) from m where time>=90s and time<300s "
+            "group by time(20s) fill(0)",
+            "80: 2; 100: 0; 120: -2; 140: 0; 160: 0; 180: 0; 200: 1; 220: 4; 240: -1; 260: -4; "
+            "280: 0"},
+           {"select difference(derivative(last(v))) from m where time>=0s and time<200s group by "
+            "time(30s) order by time desc",
+            "60: 4.625; 0: -0.375"},
        }) {
     CHECK_MESSAGE(rows_of(question_points(), each.statement) == each.answer, each.statement);
   }
