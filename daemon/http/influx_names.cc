@@ -76,7 +76,7 @@ void Names::take(const Name& name) {
                     static_cast<std::uint16_t>(name.first.size())});
   recent = static_cast<std::uint32_t>(names_.size());
   text_.append(name.group).append(name.first).append(name.second);
-  if (held_bytes() > kNamesHeldBytes) shrink();
+  if (held_bytes() > held_max_bytes_) shrink();
 }
 
 // In order, each once.
@@ -96,7 +96,7 @@ void Names::shrink() {
   std::string kept;
   std::vector<Held> names;
   for (Held held : names_) {
-    if (!names.empty() && kept.size() + names.size() * sizeof(Held) > kNamesHeldBytes / 2) {
+    if (!names.empty() && kept.size() + names.size() * sizeof(Held) > held_max_bytes_ / 2) {
       beyond_.set(name_of(held));
       break;
     }

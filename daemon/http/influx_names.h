@@ -14,7 +14,7 @@
 
 namespace edgecase::http {
 
-inline constexpr std::size_t kNamesHeldBytes = 1u << 20;
+inline constexpr std::size_t kNamesHeldBytes = 4u << 20;
 
 // One name; `group` is the measurement where the answer has a series for each. A part that is not
 // there is empty.
@@ -28,7 +28,8 @@ class Names {
   // Looks through everything and hands over every name, in whatever order and as often as it comes.
   using Look = std::function<Status(const Take& take)>;
 
-  explicit Names(Look look) : look_(std::move(look)) {}
+  explicit Names(Look look, std::size_t held_max_bytes = kNamesHeldBytes)
+      : look_(std::move(look)), held_max_bytes_(held_max_bytes) {}
 
   // The next name, valid until the next call; it stays the next one until pop(). False: there are
   // no more.
@@ -38,7 +39,7 @@ class Names {
   void drop();
 
  private:
-  // Packed one after another in text_: lengths of the first two parts, then all three.
+  // Where in text_ its three parts lie, one behind another.
   struct Held {
     std::uint32_t at = 0, size = 0;
     std::uint16_t group = 0, first = 0;
@@ -53,6 +54,7 @@ class Names {
   std::size_t held_bytes() const { return text_.size() + names_.size() * sizeof(Held); }
 
   const Look look_;
+  const std::size_t held_max_bytes_;
   std::string text_;
   std::vector<Held> names_;            // in order once a look has ended
   std::vector<std::uint32_t> recent_;  // numbers of names_, from 1, by hash: most come again soon

@@ -20,11 +20,12 @@ Told told_of(const Name& name) {
 }  // namespace
 
 TEST_CASE("influx names: in order, each once, whatever they are and however many") {
+  constexpr std::size_t kHeldBytes = 64u << 10;
   SeededRandom random{20251129};
   std::vector<Told> given;
   std::size_t bytes = 0;
   // Over three times what is held, most of them several times.
-  while (bytes < 4 * kNamesHeldBytes) {
+  while (bytes < 4 * kHeldBytes) {
     const auto text = [&random](std::size_t most) {
       std::string made(random.next() % (most + 1), 'x');
       for (char& c : made) c = static_cast<char>("ab\0\xff"[random.next() % 4]);
@@ -34,17 +35,19 @@ TEST_CASE("influx names: in order, each once, whatever they are and however many
     bytes += std::get<2>(given.back()).size() + 20;
   }
   given.emplace_back("", "", "");
-  given.emplace_back("m", std::string(16'000, 'k'), std::string(2 * kNamesHeldBytes, 'v'));
+  given.emplace_back("m", std::string(16'000, 'k'), std::string(2 * kHeldBytes, 'v'));
   const std::set<Told> wanted(given.begin(), given.end());
   int looks = 0;
-  Names names([&](const Names::Take& take) {
-    ++looks;
-    for (const int turn : {0, 1}) {
-      static_cast<void>(turn);
-      for (const auto& [group, first, second] : given) take({group, first, second});
-    }
-    return ok();
-  });
+  Names names(
+      [&](const Names::Take& take) {
+        ++looks;
+        for (const int turn : {0, 1}) {
+          static_cast<void>(turn);
+          for (const auto& [group, first, second] : given) take({group, first, second});
+        }
+        return ok();
+      },
+      kHeldBytes);
   auto next = wanted.begin();
   Name name;
   for (;; ++next) {
@@ -54,7 +57,7 @@ TEST_CASE("influx names: in order, each once, whatever they are and however many
     REQUIRE(next != wanted.end());
     REQUIRE(told_of(name) == *next);
     // The same again, also where what is held was dropped.
-    if (random.next() % 5'000 == 0) names.drop();
+    if (random.next() % 500 == 0) names.drop();
     REQUIRE(*names.peek(name));
     REQUIRE(told_of(name) == *next);
     names.pop();
