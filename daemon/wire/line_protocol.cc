@@ -14,6 +14,9 @@
 namespace edgecase::wire {
 namespace {
 
+constexpr std::string_view kStatementsBegin = "# DDL", kStatementsEnd = "# DML";
+constexpr std::string_view kStatement = "CREATE ";
+
 struct Precision {
   std::string_view name;
   std::int64_t unit_ns;
@@ -327,21 +330,31 @@ void LineProtocolDecoder::skip_to_content() {
     } else if (c == ' ' || c == '\t' || c == '\r') {
       ++position_;
     } else if (c == '#') {
-      const void* const line_end =
-          std::memchr(position_, '\n', static_cast<std::size_t>(end_ - position_));
-      const char* const begin =
-          std::exchange(position_, line_end == nullptr ? end_ : static_cast<const char*>(line_end));
-      take_comment({begin, static_cast<std::size_t>(position_ - begin)});
+      take_comment(rest_of_line());
+    } else if (in_statements_ && std::string_view(position_, end_).starts_with(kStatement)) {
+      rest_of_line();
     } else {
       return;
     }
   }
 }
 
+// Goes to its end.
+std::string_view LineProtocolDecoder::rest_of_line() {
+  const void* const line_end =
+      std::memchr(position_, '\n', static_cast<std::size_t>(end_ - position_));
+  const char* const begin =
+      std::exchange(position_, line_end == nullptr ? end_ : static_cast<const char*>(line_end));
+  return {begin, static_cast<std::size_t>(position_ - begin)};
+}
+
 // One space stands before the name, which may begin with others. A name holds no `/`: that line
 // tells of a device without a line form.
 void LineProtocolDecoder::take_comment(std::string_view line) {
-  if (options_.contexts == LineContexts::PassedOver || !line.starts_with(kLineContext)) return;
+  if (options_.contexts == LineContexts::PassedOver) return;
+  if (line.starts_with(kStatementsBegin)) in_statements_ = true;
+  if (line.starts_with(kStatementsEnd)) in_statements_ = false;
+  if (!line.starts_with(kLineContext)) return;
   line.remove_prefix(kLineContext.size());
   if (line.starts_with(' ')) line.remove_prefix(1);
   if (line.ends_with('\r')) line.remove_suffix(1);

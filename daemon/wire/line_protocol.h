@@ -16,8 +16,9 @@
 // `\` escapes a comma, a space and (not in the measurement) an equals sign; before anything else it
 // is itself. Blank lines and lines that begin with `#` are skipped, a carriage return before the
 // line feed too; where LineContexts::Followed, `# CONTEXT-DATABASE: NAMESPACE` names the namespace
-// of the lines that follow. A line is taken whole or not at all: what is wrong with it becomes a
-// LineError, and decoding goes on with the next line.
+// of the lines that follow, and the statements of InfluxDB's own exports, `CREATE …` between `#
+// DDL` and `# DML`, are passed over. A line is taken whole or not at all: what is wrong with it
+// becomes a LineError, and decoding goes on with the next line.
 //
 // Use: while (decoder.next(batch)) { hand the batch over; batch.clear_readings(); }
 // One thread. Readings borrow from the body and from the batch; where a name is equal to that of an
@@ -94,6 +95,7 @@ class LineProtocolDecoder {
   bool decode_bool(Value& value);
   bool decode_timestamp(std::int64_t& time_ns);
   void skip_to_content();
+  std::string_view rest_of_line();
   void take_comment(std::string_view line);
   void skip_bad_line(const char* begin);
   void skip_blanks();
@@ -114,6 +116,7 @@ class LineProtocolDecoder {
   std::uint64_t good_lines_ = 0;
   std::uint64_t bad_lines_ = 0;
   std::vector<LineError> errors_;
+  bool in_statements_ = false;  // behind "# DDL"
 };
 
 }  // namespace edgecase::wire

@@ -102,6 +102,7 @@ PLANTS = [
     ("paragraph", "README.md", "- short\n- " + "word " * (documents.PARAGRAPH_WORDS_MAX + 1), 2),
     ("page-words", "engine/README.md", "word\n\n" * (documents.PAGE_WORDS_MAX["engine/README.md"] + 1), 1),
     ("page-words", "engine/base/DESIGN.md", "word\n\n" * (documents.PAGE_WORDS_MAX["DESIGN.md"] + 1), 1),
+    ("page-words", "packaging/recipes/x.md", "word\n\n" * (documents.RECIPE_WORDS_MAX + 1), 1),
     ("page-words", "README.md", "word\n\n" * (documents.ALL_WORDS_MAX + 1), 1),
 ]
 

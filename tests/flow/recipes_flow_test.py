@@ -1,0 +1,135 @@
+#!/usr/bin/env python3
+"""The pages of packaging/recipes: their statements answer, their clients work, and Grafana gets what it asks for.
+
+A client that is not installed is left out, and that is said."""
+import base64
+import glob
+import json
+import os
+import re
+import shutil
+import subprocess
+import time
+import unittest
+import urllib.parse
+
+from daemon_process import TIME_LIMIT_SECONDS, Daemon, Place
+
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+RECIPES = os.path.join(TOP, "packaging", "recipes")
+PYTHON = "/usr/bin/python3"  # where Debian's packages are found
+MINUTE = 60_000_000_000
+
+
+def now_minutes_ago(minutes):
+    return time.time_ns() - minutes * MINUTE
+
+
+class Recipes(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.place = Place()
+        cls.daemon = Daemon(cls.place)
+        rows = []
+        for back in range(120, 0, -10):
+            at = now_minutes_ago(back)
+            rows += [f"temp,device=kitchen value={20 + back / 100} {at}", f"temp,device=cellar value=12 {at}",
+                     f"meter,device=house value={1000 - back}i {at}", f"cpu,host=pi,cpu=cpu0 usage_idle=90 {at}",
+                     f"W,domain=sensor,entity_id=power_load value=250 {at}",
+                     f"°C,domain=sensor,entity_id=hall value=19.5 {at}",
+                     f"air,device=hall co2={600 + back} {at}"]
+        rows.append(f'events,host=pi title="start",text="it began" {now_minutes_ago(30)}')
+        status, text = cls.daemon.request("POST", "/write?db=default", "\n".join(rows).encode())
+        assert status == 204, text
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.daemon.stop()
+        cls.place.remove()
+
+    def ask(self, statement, database="default", **headers):
+        """As Grafana does: a form, milliseconds."""
+        form = urllib.parse.urlencode({"q": statement})
+        head = {"Content-Type": "application/x-www-form-urlencoded", "Accept": "application/json", **headers}
+        status, _, text = self.daemon.exchange("POST", f"/query?db={database}&epoch=ms", form, head)
+        self.assertEqual(status, 200, (statement, text))
+        results = json.loads(text)["results"]
+        self.assertNotIn("error", results[0], (statement, text))
+        return results[0].get("series", [])
+
+    def test_statements_of_the_pages(self):
+        tried = 0
+        for page in sorted(glob.glob(os.path.join(RECIPES, "*.md"))):
+            with open(page, encoding="utf-8") as file:
+                blocks = re.findall(r"```influxql\n(.*?)```", file.read(), re.S)
+            for statement in "".join(blocks).splitlines():
+                series = self.ask(statement)
+                self.assertTrue(series and series[0]["values"], (page, statement))
+                tried += 1
+        self.assertGreater(tried, 8)
+
+    def test_grafana(self):
+        self.assertEqual(self.ask("SHOW DATABASES")[0]["values"], [["default"]])
+        self.assertEqual(self.ask('SHOW RETENTION POLICIES on "default"')[0]["values"][0][0], "autogen")
+        self.assertEqual(self.ask("SHOW MEASUREMENTS WITH MEASUREMENT =~ /(?i)TEM/ LIMIT 100")[0]["values"], [["temp"]])
+        self.assertEqual(self.ask('SHOW TAG KEYS FROM "cpu"')[0]["values"], [["cpu"], ["host"]])
+        self.assertEqual(self.ask('SHOW FIELD KEYS FROM "meter"')[0]["values"], [["value", "integer"]])
+        kitchen = """SHOW TAG VALUES FROM "temp" WITH KEY = "device" WHERE "device" =~ /^(kitchen|hall)$/"""
+        self.assertEqual(self.ask(kitchen)[0]["values"], [["device", "kitchen"]])
+        begin, end = now_minutes_ago(120) // 1_000_000, now_minutes_ago(0) // 1_000_000
+        span = f"time >= {begin}ms and time <= {end}ms"
+        panel = self.ask(f"""SELECT mean("value") FROM "temp" WHERE ("device"::tag = 'kitchen') AND {span} """
+                         'GROUP BY time(30m), "device"::tag fill(null)')
+        self.assertEqual((panel[0]["tags"], panel[0]["columns"]), ({"device": "kitchen"}, ["time", "mean"]))
+        self.assertIn(len(panel[0]["values"]), (4, 5))
+        gauge = self.ask(f'SELECT last("value") FROM "temp" WHERE {span} GROUP BY "device"')
+        self.assertEqual([s["tags"]["device"] for s in gauge], ["cellar", "kitchen"])
+        table = self.ask(f'SELECT "value" FROM "temp" WHERE {span} ORDER BY time DESC LIMIT 3')
+        self.assertEqual(len(table[0]["values"]), 3)
+        note = self.ask(f'SELECT "title", "text" FROM "events" WHERE {span} ORDER BY time ASC LIMIT 1000')
+        self.assertEqual(note[0]["values"][0][1:], ["start", "it began"])
+        # A user and a password are taken where no token is needed.
+        basic = base64.b64encode(b"grafana:word").decode()
+        status, _, _ = self.daemon.exchange("GET", "/query?db=default&q=SHOW+DATABASES", None,
+                                            {"Authorization": f"Basic {basic}"})
+        self.assertIn(status, (200, 401))
+
+    def test_shell(self):
+        if shutil.which("influx") is None:
+            print("left out: the shell of InfluxDB is not installed")
+            return
+        said = subprocess.run(["influx", "-host", "localhost", "-port", str(self.daemon.port()), "-database", "default",
+                               "-execute", "SHOW MEASUREMENTS; SELECT last(value) FROM meter", "-format", "csv"],
+                              capture_output=True, text=True, timeout=TIME_LIMIT_SECONDS, check=False)
+        self.assertEqual((said.returncode, said.stderr), (0, ""))
+        self.assertIn("measurements,temp", said.stdout)
+        self.assertIn(",990", said.stdout)
+
+    def test_python(self):
+        if subprocess.run([PYTHON, "-c", "import influxdb"], capture_output=True, check=False).returncode != 0:
+            print("left out: python3-influxdb is not installed")
+            return
+        with open(os.path.join(RECIPES, "clients.md"), encoding="utf-8") as file:
+            code = re.search(r"```python\n(.*?)```", file.read(), re.S)[1].replace("8650", str(self.daemon.port()))
+        said = subprocess.run([PYTHON, "-c", code], capture_output=True, text=True, timeout=TIME_LIMIT_SECONDS,
+                              check=False)
+        self.assertEqual(said.returncode, 0, said.stderr)
+        self.assertIn("'co2': 640", said.stdout)
+
+    def test_moving_from_influxdb(self):
+        path = os.path.join(self.place.path, "all.lp")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("# INFLUXDB EXPORT: 1677-09-21T00:12:43Z - 2262-04-11T23:47:16Z\n# DDL\n"
+                       "CREATE DATABASE plant WITH NAME autogen\nCREATE DATABASE house WITH NAME autogen\n# DML\n"
+                       "# CONTEXT-DATABASE:plant\n# CONTEXT-RETENTION-POLICY:autogen\n# writing tsm data\n"
+                       "pump,line=1 flow=3.5,on=true 1700000000000000000\n# CONTEXT-DATABASE:house\n"
+                       "# CONTEXT-RETENTION-POLICY:autogen\nCREATE name=\"no statement\" 1700000000000000000\n")
+        result = self.place.cli("import", "--format", "line", path)
+        self.assertEqual((result.returncode, result.stderr), (0, "3 readings stored\n"))
+        self.assertEqual(self.ask("SELECT * FROM pump", "plant")[0]["values"], [[1700000000000, 3.5, "1", True]])
+        self.assertEqual(self.ask('SELECT "name" FROM "CREATE"', "house")[0]["values"],
+                         [[1700000000000, "no statement"]])
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
