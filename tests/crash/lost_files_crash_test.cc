@@ -39,9 +39,10 @@ class Told final : public EventListener {
   std::uint64_t told = 0;
 };
 
-// Files that are missing, cut or overwritten when a process opens the store, and sectors of its
-// log: the store opens, names each damage, answers damaged for what is lost, never an older
-// version, and for everything else exactly what was written.
+// Files that are missing, cut or overwritten when a process opens the store, and sectors or whole
+// segments of its log: the store opens, names each damage, answers damaged for what is lost, never
+// an older version, and for everything else exactly what was written. Erasures are done all the
+// same: nothing of what they took is on the drives, and nothing of it comes back.
 class LostFilesLife {
  public:
   explicit LostFilesLife(std::uint64_t seed) : random_(seed), executor_(seed) {
@@ -53,6 +54,8 @@ class LostFilesLife {
     options_.wal_limit_bytes = 4 * options_.wal_segment_bytes;
     options_.coalesce_threshold_bytes = 512;
     options_.group_bytes = 1024;
+    options_.removal = Removal::Overwrite;
+    disk_.keep_freed();
     if (seed % 3 == 1) options_.encryption = MasterKeys{SecretKey{1}};
   }
   ~LostFilesLife() { close(); }
@@ -107,6 +110,13 @@ class LostFilesLife {
           }
           break;
         case 2: executor_.run_all(); break;
+        case 3:
+          if (random_.below(3) == 0) {
+            if (const std::string broken = erase(); !broken.empty()) return broken;
+            break;
+          }
+          status = write();
+          break;
         default: status = write(); break;
       }
       if (!status.ok()) return "a damaged store does not work: " + status.to_string();
@@ -114,7 +124,9 @@ class LostFilesLife {
     return "";
   }
 
-  Bytes draw_key() { return "key" + std::to_string(100 + random_.below(kLostKeys)); }
+  Bytes draw_key() {
+    return "a-key-of-some-length-" + std::to_string(100 + random_.below(kLostKeys));
+  }
 
   Status write() {
     WriteBatch batch;
@@ -128,6 +140,26 @@ class LostFilesLife {
       model_[other] = std::nullopt;
     }
     return engine_->write(batch, random_.below(3) == 0 ? Durability::Sync : Durability::Async);
+  }
+
+  std::string erase() {
+    const Bytes key = draw_key();
+    WriteBatch batch;
+    batch.erase_range(data_, key, key + '\0');
+    if (const Status status = engine_->write(batch, Durability::Sync); !status.ok())
+      return "an erasure is not written: " + status.to_string();
+    if (const auto erased = engine_->erase(); !erased.ok())
+      return "an erasure fails: " + erased.status().to_string();
+    model_[key] = std::nullopt;
+    erased_up_to_[key] = last_number_;
+    if (const std::string path = disk_.find_bytes({key + '#'}); !path.empty())
+      return path + " holds erased " + key;
+    return "";
+  }
+  bool was_erased(const Bytes& key, const Bytes& value) const {
+    const auto found = erased_up_to_.find(key);
+    return found != erased_up_to_.end() &&
+           std::stoull(value.substr(key.size() + 1)) <= found->second;
   }
 
   // One thing of one file.
@@ -147,9 +179,12 @@ class LostFilesLife {
     const bool has_copy =
         path.find("CURRENT") != std::string::npos || path.find("IDENTITY") != std::string::npos;
     if (has_copy && !hit_.insert(path.substr(0, path.find('.'))).second) return;
-    const std::uint64_t kind = is_log ? 3 : random_.below(4);
+    const std::uint64_t kind = is_log && random_.below(4) > 0 ? 3 : random_.below(is_log ? 1 : 4);
     done_ += path + " " + std::to_string(kind) + ", ";
     if (kind == 0) {
+      log_is_hit_ = log_is_hit_ || is_log;
+      // Its blocks are not the store's to wipe.
+      disk_.set_contents(path, Bytes(contents.size(), '\0'));
       static_cast<void>(disk_.remove_file(path).ok());
       return;
     }
@@ -199,6 +234,7 @@ class LostFilesLife {
           return key + " reads as " + (now ? now->substr(0, 40) : Bytes("nothing")) + ", not as " +
                  (value ? value->substr(0, 40) : Bytes("nothing"));
         if (now && now->substr(0, key.size() + 1) != key + "#") return key + " has another's value";
+        if (now && was_erased(key, *now)) return key + " comes back: " + now->substr(0, 40);
         value = now;
         continue;
       }
@@ -253,6 +289,7 @@ class LostFilesLife {
   std::unique_ptr<Engine> engine_;
   NamespaceId data_ = 0;
   std::map<Bytes, std::optional<Bytes>> model_;
+  std::map<Bytes, std::uint64_t> erased_up_to_;  // by key: the last number before an erasure
   std::set<std::string> hit_;
   std::string done_;
   bool log_is_hit_ = false;
