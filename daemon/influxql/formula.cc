@@ -213,8 +213,8 @@ Result<Formula> Formula::compile(const Expr& expression, const Place& place, For
 
 void Formula::evaluate(const std::vector<Cell>& cells, Cell& result) const {
   switch (kind_) {
-    case Kind::Constant: result = constant_; return;
-    case Kind::Cell: result = cells[place_]; return;
+    case Kind::Constant: return copy_cell(constant_, result);
+    case Kind::Cell: return copy_cell(cells[place_], result);
     case Kind::Pattern: return set_null(result);
     case Kind::Math: {
       Cell first, second;

@@ -23,7 +23,7 @@ class InnerPoints final : public PointSource {
     point.cells.resize(places_.size());
     for (std::size_t i = 0; i < places_.size(); ++i) {
       Cell& cell = point.cells[i];
-      cell = places_[i] ? row_.cells[*places_[i]] : tags_[i];
+      copy_cell(places_[i] ? row_.cells[*places_[i]] : tags_[i], cell);
       const Cell::Kind kind = choice_.columns[i].kind;
       const bool is_number = cell.kind == Cell::Kind::Float || cell.kind == Cell::Kind::Integer;
       if (is_number && (kind == Cell::Kind::Float || kind == Cell::Kind::Integer))

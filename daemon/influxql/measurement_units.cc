@@ -56,7 +56,7 @@ class JoinedFields final : public PointSource {
       for (;;) {
         EC_ASSIGN_OR_RETURN(const bool has_reading, part.reader->has_reading());
         if (!has_reading || is_before(time_ns, part.reader->time_ns())) break;
-        if (part.reader->time_ns() == time_ns) cell = part.reader->cell();
+        if (part.reader->time_ns() == time_ns) copy_cell(part.reader->cell(), cell);
         part.reader->pop();
       }
     }

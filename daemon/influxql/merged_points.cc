@@ -79,7 +79,47 @@ class FilteredPoints final : public PointSource {
   const Formula& where_;
 };
 
+class EdgePoints final : public PointSource {
+ public:
+  EdgePoints(std::unique_ptr<PointSource> points, std::size_t column, bool are_turned)
+      : points_(std::move(points)), column_(column), are_turned_(are_turned) {}
+
+  Result<bool> next(Point& point) override {
+    if (!std::exchange(is_begun_, true)) {
+      EC_TRY(gather());
+      if (are_turned_) std::reverse(edge_.begin(), edge_.end());
+    }
+    if (next_ == edge_.size()) return false;
+    point = std::move(edge_[next_++]);
+    return true;
+  }
+
+ private:
+  Status gather() {
+    Point point;
+    for (;;) {
+      EC_ASSIGN_OR_RETURN(const bool has_point, points_->next(point));
+      if (!has_point) return ok();
+      if (point.cells[column_].kind == Cell::Kind::Null) continue;
+      if (!edge_.empty() && edge_.front().time_ns != point.time_ns) return ok();
+      edge_.push_back(point);
+    }
+  }
+
+  const std::unique_ptr<PointSource> points_;
+  const std::size_t column_;
+  const bool are_turned_;
+  std::vector<Point> edge_;
+  std::size_t next_ = 0;
+  bool is_begun_ = false;
+};
+
 }  // namespace
+
+std::unique_ptr<PointSource> edge_points(std::unique_ptr<PointSource> points, std::size_t column,
+                                         bool are_turned) {
+  return std::make_unique<EdgePoints>(std::move(points), column, are_turned);
+}
 
 std::unique_ptr<PointSource> merge_points(std::vector<std::unique_ptr<PointSource>> sources,
                                           bool is_descending) {

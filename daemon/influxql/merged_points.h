@@ -12,6 +12,10 @@ namespace edgecase::influxql {
 // Points of one instant in the order of `sources`.
 std::unique_ptr<PointSource> merge_points(std::vector<std::unique_ptr<PointSource>> sources,
                                           bool is_descending);
+// Only the points of the first instant at which the column has a value, the last one first where
+// `are_turned`: all that first() and last() need.
+std::unique_ptr<PointSource> edge_points(std::unique_ptr<PointSource> points, std::size_t column,
+                                         bool are_turned);
 // `where` outlives it.
 std::unique_ptr<PointSource> filter_points(std::unique_ptr<PointSource> points,
                                            const Formula& where);

@@ -23,6 +23,14 @@ struct Cell {
   std::string text;  // UTF-8
 };
 
+// The same as an assignment, quicker where there is no text.
+inline void copy_cell(const Cell& from, Cell& to) {
+  to.kind = from.kind;
+  to.integer = from.integer;
+  to.number = from.number;
+  if (from.kind == Cell::Kind::Text) to.text = from.text;
+}
+
 struct SeriesHead {
   std::string name;
   std::vector<std::pair<std::string, std::string>> tags;  // of GROUP BY, ordered by key

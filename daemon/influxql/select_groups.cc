@@ -59,9 +59,27 @@ Status SelectPlan::choose(const Choice& around) {
     EC_TRY(check_windows());
     EC_ASSIGN_OR_RETURN(functions_, make_functions());
     choice_.span = functions_->span_to_read();
+    choose_edge();
   }
   for (const auto& source : sources_) EC_TRY(source->choose(choice_));
   return group_units();
+}
+
+// first() reads no further than to the first value; last() the same from the other end.
+void SelectPlan::choose_edge() {
+  if (choice_.every_ns > 0 || has_inner_) return;
+  const Expr* edge = nullptr;
+  for (const Expr* leaf : leaves_) {
+    if (leaf->kind == ExprKind::Name) continue;
+    if (edge != nullptr || (leaf->text != "first" && leaf->text != "last")) return;
+    edge = leaf;
+  }
+  if (edge == nullptr || edge->operands.size() != 1) return;
+  const Column column = column_of(edge->operands.front());
+  const auto at = std::find(choice_.columns.begin(), choice_.columns.end(), column);
+  if (at == choice_.columns.end() || column.is_tag || column.kind == Cell::Kind::Null) return;
+  edge_column_ = static_cast<std::size_t>(at - choice_.columns.begin());
+  choice_.is_descending = edge->text == "last";
 }
 
 // Where nothing that is asked for is stored there are no rows, whatever else there is.
@@ -129,7 +147,9 @@ Result<std::unique_ptr<PointSource>> SelectPlan::open(std::size_t group) {
     EC_ASSIGN_OR_RETURN(std::unique_ptr<PointSource> unit, sources_[ref.source]->open(ref.unit));
     units.push_back(std::move(unit));
   }
-  std::unique_ptr<PointSource> points = merge_points(std::move(units), is_descending_);
+  std::unique_ptr<PointSource> points = merge_points(std::move(units), choice_.is_descending);
+  if (edge_column_)
+    points = edge_points(std::move(points), *edge_column_, choice_.is_descending != is_descending_);
   if (functions_) points = functions_->open(std::move(points), account_.spending());
   return make_rows(std::move(points), shape_);
 }

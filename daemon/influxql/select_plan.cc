@@ -154,6 +154,7 @@ Status SelectPlan::find_sources() {
       EC_ASSIGN_OR_RETURN(std::unique_ptr<SelectPlan> inner,
                           make(account_, std::move(source.inner), around));
       sources_.push_back(std::make_unique<InnerUnits>(std::move(inner)));
+      has_inner_ = true;
       continue;
     }
     const std::string& database =

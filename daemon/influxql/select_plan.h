@@ -82,6 +82,7 @@ class SelectPlan {
   Result<NameKind> kind_of(const Expr& expression, const std::vector<Cell::Kind>& leaf_kinds) const;
   bool has_anything() const;
   Status check_windows() const;
+  void choose_edge();
   Status group_units();
 
   ReadingAccount& account_;
@@ -91,6 +92,7 @@ class SelectPlan {
   Grouping grouping_;
   TimeSpan span_;  // what is answered
   bool is_inner_ = false, is_descending_ = false, has_functions_ = false;
+  bool has_inner_ = false;  // a statement in brackets is among the sources
   std::optional<Expr> where_;
 
   std::vector<std::unique_ptr<Units>> sources_;
@@ -100,6 +102,8 @@ class SelectPlan {
   std::map<std::string, std::size_t> leaf_places_;
   std::vector<const Expr*> leaves_;
   std::optional<FunctionPlan> functions_;
+  // Where one first() or last() is all that is asked for: the column that it is of.
+  std::optional<std::size_t> edge_column_;
   RowShape shape_;
 
   std::vector<Ref> refs_;

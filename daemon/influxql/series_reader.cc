@@ -1,21 +1,14 @@
 #include "influxql/series_reader.h"
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
 #include <utility>
+
+#include "influxql/cells.h"
 
 namespace edgecase::influxql {
 namespace {
 
 constexpr std::size_t kReaderBytes = sizeof(SeriesReader) + 192;
-
-// As the processor of a 64-bit PC does it, out of range as well.
-std::int64_t truncated(double number) {
-  constexpr double kLimit = 9223372036854775808.0;
-  if (!(number >= -kLimit && number < kLimit)) return std::numeric_limits<std::int64_t>::min();
-  return static_cast<std::int64_t>(number);
-}
 
 }  // namespace
 
@@ -24,7 +17,7 @@ void cast_cell(Cell& cell, Cell::Kind kind) {
   if (kind == Cell::Kind::Float && cell.kind == Cell::Kind::Integer) {
     cell.number = static_cast<double>(cell.integer);
   } else if (kind == Cell::Kind::Integer && cell.kind == Cell::Kind::Float) {
-    cell.integer = truncated(cell.number);
+    cell.integer = whole_of(cell.number);
   } else {
     kind = Cell::Kind::Null;
   }
