@@ -51,6 +51,11 @@ Status refusal_of(const Statement& statement) {
   return unsupported(name + " is not offered here, and nothing was done of it");
 }
 
+bool only_reads(const Statement& statement) {
+  return statement.verb == Verb::Select || is_listing(statement.verb) ||
+         statement.verb == Verb::ShowDatabases || statement.verb == Verb::ShowRetentionPolicies;
+}
+
 // A few rows that are there at once.
 class FewRows final : public influxql::RowSource {
  public:
@@ -277,6 +282,7 @@ void answer_influx_question(HttpContext& context, Call& call, const InfluxQuesti
     body["results"] = {{{"statement_id", 0}, {"error", refused.message()}}};
     return call.answer_json(400, wire::dump(body));
   }
+  call.only_read = std::all_of(statements->begin(), statements->end(), only_reads);
   auto asked = std::make_shared<Asked>();
   asked->running =
       context.running_queries.begin(question.text, question.database, call.principal(),

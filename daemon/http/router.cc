@@ -218,7 +218,8 @@ void Router::handle(const Entry& entry, Call& call) {
   if (exchange.long_answer.bytes() > 0 || exchange.long_answer.grow(1)) return;
   call.response.pieces = nullptr;
   // A request that only reads comes to the same once more.
-  exchange.waits = exchange.may_wait && entry.effect == Effect::Reads;
+  const bool only_read = entry.effect == Effect::Reads || call.only_read;
+  exchange.waits = exchange.may_wait && only_read;
   if (exchange.waits) return;
   call.answer_error(busy("too many long answers are being sent"));
 }

@@ -76,6 +76,8 @@ struct Call {
   Response response = {};
   const Route* route = nullptr;  // of the table; null: of none
   ingest::Pacing pacing = {};    // of all readings that the request brings
+  // Out: it has changed nothing, though others of its route may. Then it may be asked once more.
+  bool only_read = false;
 
   std::string_view body() const { return exchange.body; }
   const auth::Principal& principal() const { return exchange.principal; }

@@ -25,12 +25,13 @@ FrontOptions one_at_once() {
 // One reader has a long answer and has read nothing of it yet.
 struct LongAnswers : FrontFixture {
   explicit LongAnswers(const FrontOptions& options = one_at_once()) : FrontFixture(options) {
-    for (const bool is_change : {false, true}) {
-      router.add(is_change ? "PUT" : "GET", "/long", is_change ? Effect::Changes : Effect::Reads,
-                 [this](Call& call) {
-                   ++asked;
-                   call.answer_text(200, "text/plain", std::string(kLongBytes, 'x'));
-                 });
+    for (const char* const method : {"GET", "PUT", "POST"}) {
+      const bool is_read = method == std::string("GET");
+      router.add(method, "/long", is_read ? Effect::Reads : Effect::Changes, [this](Call& call) {
+        ++asked;
+        call.only_read = call.request.method == "POST";
+        call.answer_text(200, "text/plain", std::string(kLongBytes, 'x'));
+      });
     }
     router.on_answer([this](int) { ++told; });
     router.on_run({[](const Call&) { return ok(); }, [this](Call&) { ++recorded; }});
@@ -52,9 +53,9 @@ struct LongAnswers : FrontFixture {
     ++little;
   }
   // A request for a long answer that has been dealt with as far as it can be now.
-  Client ask_and_wait() {
+  Client ask_and_wait(const char* method = "GET") {
     const int before = asked;
-    Client client = ask();
+    Client client = ask(method);
     while (asked == before) std::this_thread::yield();
     ask_for_little();
     return client;
@@ -116,6 +117,14 @@ TEST_CASE("front: what changes something is refused at once, since it is not don
   CHECK(changing.receive().status == 503);
   CHECK(f.asked == 2);
   check_whole(f.first);
+}
+
+TEST_CASE("front: what has changed nothing waits, though others of its route change something") {
+  LongAnswers f;
+  Client reading = f.ask_and_wait("POST");
+  check_whole(f.first);
+  check_whole(reading);
+  CHECK(f.asked == 3);
 }
 
 TEST_CASE("front: no more wait for a turn than may, and none with a large body") {
