@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "edgecase/random.h"
 #include "mqtt/mqtt_source.h"
 #include "support/model_engine.h"
 #include "wire/reading_key.h"
@@ -17,6 +18,11 @@ namespace edgecase::test {
 struct StoredReading {
   std::int64_t time_ns = 0;
   std::string text;  // "21.5", "true", the text itself
+};
+
+// The shortest of pauses before each attempt to reach a broker.
+struct NoPauses final : Random {
+  std::uint64_t next() override { return 0; }
 };
 
 class MqttFixture {
@@ -30,7 +36,7 @@ class MqttFixture {
   }
 
   mqtt::MqttSourceParts parts() {
-    mqtt::MqttSourceParts all{engine, *pipeline, *rejected, system_clock(), system_random()};
+    mqtt::MqttSourceParts all{engine, *pipeline, *rejected, system_clock(), random};
     all.ack_patience_ns = ack_patience_ns;
     return all;
   }
@@ -63,6 +69,7 @@ class MqttFixture {
     return found;
   }
 
+  NoPauses random;
   ModelEngine engine;
   std::unique_ptr<catalog::Catalog> catalog;
   std::unique_ptr<ingest::IngestPipeline> pipeline;

@@ -25,11 +25,6 @@ using test::numbers;
 
 namespace {
 
-// The shortest of pauses, always.
-struct NoRandom final : Random {
-  std::uint64_t next() override { return 0; }
-};
-
 config::MqttSettings settings_for(const MosquittoBroker& broker) {
   config::MqttSettings settings;
   settings.broker = broker.url();
@@ -375,30 +370,25 @@ TEST_CASE("mqtt source: two with one client id do not fight for the session") {
   MosquittoBroker broker;
   REQUIRE(broker.start());
   MqttFixture fixture;
-  NoRandom at_once;
-  auto source = mqtt::MqttSource::create(
-      settings_for(broker), {},
-      {fixture.engine, *fixture.pipeline, *fixture.rejected, system_clock(), at_once});
-  REQUIRE(source.ok());
-  (*source)->start();
+  auto source = source_of(fixture, settings_for(broker));
   const auto has_noticed = [&] {
-    return (*source)->status().last_error.find("another client uses mqtt.client-id") !=
+    return source->status().last_error.find("another client uses mqtt.client-id") !=
            std::string::npos;
   };
   // The other one takes the session back whenever it has lost it.
   test::RawClient other(broker.port());
   int takeovers = 0;
   while (!has_noticed() && takeovers <= mqtt::TakeoverWatch::kLosses) {
-    REQUIRE(eventually([&] { return (*source)->status().connected; }));
+    REQUIRE(eventually([&] { return source->status().connected; }));
     other = test::RawClient(broker.port());
     REQUIRE(other.send(test::mqtt_connect("edgecase-test", {.clean = false})));
     REQUIRE(other.gets(test::kMqttAcceptedPresent));
     ++takeovers;
-    REQUIRE(eventually([&] { return !(*source)->status().connected; }));
-    eventually([&] { return has_noticed() || (*source)->status().connected; });
+    REQUIRE(eventually([&] { return !source->status().connected; }));
+    eventually([&] { return has_noticed() || source->status().connected; });
   }
   CHECK(has_noticed());
-  CHECK_FALSE((*source)->status().connected);
+  CHECK_FALSE(source->status().connected);
   REQUIRE(other.send(test::kMqttPing));
   CHECK(other.gets(test::kMqttPong));
 }
