@@ -8,6 +8,7 @@
 #include "http/http_routes.h"
 #include "http/influx_text.h"
 #include "influxql/parser.h"
+#include "wire/json_values.h"
 
 namespace edgecase::http {
 
@@ -24,8 +25,8 @@ struct InfluxQuestion {
 // A body of this type is the statements themselves.
 inline constexpr std::string_view kInfluxQlType = "application/vnd.influxql";
 
-// What `$name` stands for: the members of a JSON object; "": none. InvalidArgument: it is none.
-Result<influxql::Parameters> bound_parameters(const std::string& text);
+// What `$name` stands for: the members of a JSON object. InvalidArgument: it is none.
+Result<influxql::Parameters> bound_parameters(const wire::Json& json);
 
 // What the parameters of a request, a form in its body and its Accept say of the answer.
 Result<InfluxShape> influx_shape_of(const Call& call);

@@ -125,18 +125,19 @@ Result<InfluxQuestion> question_of(const Call& call) {
   question.database = given.get("db");
   if (question.database.empty()) question.database = wire::kDefaultNamespace;
   question.purpose = call.parameter("purpose");
-  EC_ASSIGN_OR_RETURN(question.parameters, bound_parameters(given.get("params")));
+  if (const std::string params = given.get("params"); !params.empty()) {
+    if (params.size() > kInfluxQueryMaxBytes) return invalid_argument("params is too long");
+    const wire::Json json = wire::Json::parse(params, nullptr, false);
+    EC_ASSIGN_OR_RETURN(question.parameters, bound_parameters(json));
+  }
   EC_ASSIGN_OR_RETURN(question.shape, influx_shape_of(call));
   return question;
 }
 
 }  // namespace
 
-Result<influxql::Parameters> bound_parameters(const std::string& text) {
+Result<influxql::Parameters> bound_parameters(const wire::Json& json) {
   influxql::Parameters bound;
-  if (text.empty()) return bound;
-  if (text.size() > kInfluxQueryMaxBytes) return invalid_argument("params is too long");
-  const wire::Json json = wire::Json::parse(text, nullptr, false);
   if (!json.is_object()) return invalid_argument("params is no JSON object");
   for (const auto& [name, value] : json.items()) {
     influxql::Parameter parameter;

@@ -69,7 +69,7 @@ Result<InfluxQuestion> question_of_json(const Call& call) {
   question.database = member_text(json, "bucket");
   if (question.database.empty()) question.database = member_text(json, "db");
   if (const auto found = json.find("params"); found != json.end()) {
-    EC_ASSIGN_OR_RETURN(question.parameters, bound_parameters(wire::compact(*found)));
+    EC_ASSIGN_OR_RETURN(question.parameters, bound_parameters(*found));
   }
   return question;
 }

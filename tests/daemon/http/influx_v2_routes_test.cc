@@ -60,6 +60,21 @@ TEST_CASE("influx v2: statements of InfluxQL are answered, Flux is refused in a 
   }
 }
 
+TEST_CASE("influx v2: brackets in each other take no stack") {
+  ServerFixture f;
+  constexpr int kDepth = 60'000;
+  const std::string deep = std::string(kDepth, '[') + std::string(kDepth, ']');
+  const Answer answer = f.ask(
+      "POST", "/api/v2/query",
+      R"({"type":"influxql","query":"SHOW DATABASES","params":{"a":)" + deep + "}}", kJsonType);
+  CHECK(answer.status == 400);
+  CHECK(json_of(answer)["error"] == "params: a is no text, number or truth value");
+  CHECK(f.ask("POST", "/query",
+              "q=SHOW+DATABASES&params={\"a\":" + deep.substr(kDepth / 2, kDepth) + "}",
+              "Content-Type: application/x-www-form-urlencoded\r\n")
+            .status == 400);
+}
+
 TEST_CASE("influx v2: buckets are namespaces, and an organisation is whatever is asked for") {
   ServerFixture f;
   for (const char* name : {"a", "b", "c"})
