@@ -16,14 +16,16 @@ Cell fill_cell(const Windows& windows, Cell::Kind kind) {
 }
 
 FillStream::FillStream(std::unique_ptr<SampleStream> samples, const Windows& windows, Fill fill,
-                       Cell number, const WindowGrid& grid, const TimeSpan& span, const Window& now)
+                       Cell number, const WindowGrid& grid, const TimeSpan& span, const Window& now,
+                       Spending* counted)
     : samples_(std::move(samples)),
       fill_(fill),
       number_(std::move(number)),
       grid_(grid),
       span_(span),
       is_descending_(windows.is_descending),
-      now_(now) {}
+      now_(now),
+      counted_(counted) {}
 
 bool FillStream::is_before(std::int64_t a_ns, std::int64_t b_ns) const {
   return is_descending_ ? a_ns > b_ns : a_ns < b_ns;
@@ -65,6 +67,7 @@ Result<Pull> FillStream::pull(Sample& sample) {
     sample = std::move(next_);
     has_next_ = false;
   } else {
+    if (counted_ != nullptr) EC_TRY(counted_->add_window());
     make_up(sample);
   }
   window_ns_ = grid_.step(window_ns_, is_descending_, zone_offset_ns_);

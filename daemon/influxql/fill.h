@@ -16,9 +16,11 @@ Cell fill_cell(const Windows& windows, Cell::Kind kind);
 class FillStream : public SampleStream {
  public:
   // `samples` has one for a window, with the window's beginning as its time. `now` is the window
-  // that is being read: before it there is nothing to come. Both references outlive it.
+  // that is being read: before it there is nothing to come. `counted`: windows that are made up for
+  // another function, and are no rows by themselves, count there; else null. All of them outlive
+  // it.
   FillStream(std::unique_ptr<SampleStream> samples, const Windows& windows, Fill fill, Cell number,
-             const WindowGrid& grid, const TimeSpan& span, const Window& now);
+             const WindowGrid& grid, const TimeSpan& span, const Window& now, Spending* counted);
 
   Result<Pull> pull(Sample& sample) override;
 
@@ -35,6 +37,7 @@ class FillStream : public SampleStream {
   const TimeSpan span_;
   const bool is_descending_;
   const Window& now_;
+  Spending* const counted_;
 
   bool has_begun_ = false, has_ended_ = false;
   bool has_next_ = false;

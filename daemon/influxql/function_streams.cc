@@ -147,7 +147,7 @@ TimeSpan begun_earlier(const TimeSpan& span, const Windows& windows, std::int64_
 }
 
 std::unique_ptr<SampleStream> make_stream(const Call& call, const StreamSetting& setting,
-                                          const TimeSpan& around,
+                                          const TimeSpan& around, bool is_inside,
                                           std::vector<PointTaker*>& takers) {
   const TimeSpan span = span_of(call, around, setting.windows);
   // Rows of a statement in brackets have the times of their windows, which may begin before `span`.
@@ -157,7 +157,7 @@ std::unique_ptr<SampleStream> make_stream(const Call& call, const StreamSetting&
   if (!call.is_of_window()) {
     std::unique_ptr<SampleStream> given;
     if (call.inside) {
-      given = make_stream(*call.inside, setting, span, takers);
+      given = make_stream(*call.inside, setting, span, true, takers);
     } else {
       auto points = std::make_unique<PointStream>(call, setting, taken);
       takers.push_back(points.get());
@@ -180,7 +180,7 @@ std::unique_ptr<SampleStream> make_stream(const Call& call, const StreamSetting&
   return std::make_unique<FillStream>(
       std::move(windows), setting.windows, is_zero ? Fill::Number : setting.windows.fill,
       is_zero ? integer_cell(0) : fill_cell(setting.windows, call.kind), setting.grid, span,
-      setting.now);
+      setting.now, is_inside ? &setting.spending : nullptr);
 }
 
 }  // namespace edgecase::influxql

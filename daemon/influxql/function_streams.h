@@ -39,8 +39,10 @@ TimeSpan span_of(const Call& call, const TimeSpan& span, const Windows& windows)
 // Begun that many windows earlier; against the order of time, ended later.
 TimeSpan begun_earlier(const TimeSpan& span, const Windows& windows, std::int64_t count);
 
-// `takers` gets whatever takes points for the stream: borrowed from it.
+// `is_inside`: another function takes the samples. `takers` gets whatever takes points for the
+// stream: borrowed from it.
 std::unique_ptr<SampleStream> make_stream(const Call& call, const StreamSetting& setting,
-                                          const TimeSpan& span, std::vector<PointTaker*>& takers);
+                                          const TimeSpan& span, bool is_inside,
+                                          std::vector<PointTaker*>& takers);
 
 }  // namespace edgecase::influxql

@@ -100,7 +100,7 @@ class FunctionRows : public PointSource {
       if (leaf.is_name || leaf.call.is_of_nothing) continue;
       Rows rows;
       rows.leaf = i;
-      rows.stream = make_stream(leaf.call, setting, plan_->windows.span, takers_);
+      rows.stream = make_stream(leaf.call, setting, plan_->windows.span, false, takers_);
       functions_.push_back(std::move(rows));
     }
     cells_.resize(plan_->leaves.size());

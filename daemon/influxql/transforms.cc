@@ -15,6 +15,11 @@ Cell difference(const Cell& later, const Cell& earlier) {
              : float_cell(later.number - earlier.number);
 }
 
+// Between two times; wraps where they are further from each other than an integer holds.
+double distance(std::int64_t from_ns, std::int64_t to_ns) {
+  return static_cast<double>(wrapped_difference(to_ns, from_ns));
+}
+
 void set(std::int64_t time_ns, Cell value, Sample& made) {
   made.time_ns = time_ns;
   made.value = std::move(value);
@@ -37,10 +42,9 @@ class Slope : public Transform {
     Cell value = difference(sample.value, before.value);
     if (is_non_negative_ && as_number(value) < 0) return false;
     if (unit_ns_ != 0) {
-      const std::int64_t elapsed_ns =
-          is_descending_ ? before.time_ns - sample.time_ns : sample.time_ns - before.time_ns;
-      value = float_cell(as_number(value) /
-                         (static_cast<double>(elapsed_ns) / static_cast<double>(unit_ns_)));
+      const double elapsed_ns = is_descending_ ? distance(sample.time_ns, before.time_ns)
+                                               : distance(before.time_ns, sample.time_ns);
+      value = float_cell(as_number(value) / (elapsed_ns / static_cast<double>(unit_ns_)));
     }
     set(sample.time_ns, std::move(value), made);
     return true;
@@ -60,7 +64,8 @@ class Elapsed : public Transform {
   Result<bool> add(const Sample& sample, Sample& made) override {
     const std::int64_t before_ns = std::exchange(last_ns_, sample.time_ns);
     if (!std::exchange(has_last_, true)) return false;
-    set(sample.time_ns, integer_cell((sample.time_ns - before_ns) / unit_ns_), made);
+    set(sample.time_ns, integer_cell(wrapped_difference(sample.time_ns, before_ns) / unit_ns_),
+        made);
     return true;
   }
 
@@ -181,8 +186,8 @@ class Integral : public Transform {
   // end; whoever compares finds the same here.
   void leave_window(std::int64_t time_ns, double& value) {
     if (last_ns_ == end_ns_) return;
-    const double slope = (value - last_) / static_cast<double>(time_ns - last_ns_);
-    const double at_end = slope * static_cast<double>(end_ns_ - last_ns_) + last_;
+    const double slope = (value - last_) / distance(last_ns_, time_ns);
+    const double at_end = slope * distance(last_ns_, end_ns_) + last_;
     sum_ += area(end_ns_, at_end);
     last_ns_ = end_ns_;
     if (is_integer_)
@@ -192,7 +197,7 @@ class Integral : public Transform {
   }
 
   double area(std::int64_t time_ns, double value) const {
-    return 0.5 * (value + last_) * (static_cast<double>(time_ns - last_ns_) / unit_ns_);
+    return 0.5 * (value + last_) * (distance(last_ns_, time_ns) / unit_ns_);
   }
 
   const double unit_ns_;

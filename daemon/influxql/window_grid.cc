@@ -12,6 +12,12 @@ std::int64_t sum(std::int64_t a, std::int64_t b) {
   return result < kMinTime ? kMinTime : result > kMaxTime ? kMaxTime : result;
 }
 
+// Never negative.
+std::int64_t rest_of(std::int64_t time_ns, std::int64_t every_ns) {
+  const std::int64_t rest = time_ns % every_ns;
+  return rest < 0 ? rest + every_ns : rest;
+}
+
 std::int64_t floor_seconds(std::int64_t time_ns) {
   const std::int64_t whole = time_ns / wire::kNanosecondsPerSecond;
   return time_ns % wire::kNanosecondsPerSecond < 0 ? whole - 1 : whole;
@@ -37,9 +43,10 @@ Window WindowGrid::window_of(std::int64_t time_ns) const {
   if (!is_cut()) return {span_.from_ns, span_.to_ns + 1};
   const std::int64_t time = sum(time_ns, -offset_ns_);
   const std::int64_t zone = zone_offset_ns(time);
-  // Not of the sum of both, which may not fit.
-  std::int64_t behind = (time % every_ns_ + zone % every_ns_) % every_ns_;
-  if (behind < 0) behind += every_ns_;
+  // Each by itself: their sum may not fit.
+  std::int64_t behind = rest_of(time, every_ns_);
+  const std::int64_t zone_missing = every_ns_ - rest_of(zone, every_ns_);
+  behind = behind >= zone_missing ? behind - zone_missing : behind - zone_missing + every_ns_;
 
   Window window{sum(time, -behind), sum(time, every_ns_ - behind)};
   if (zone_ != nullptr) {

@@ -52,3 +52,29 @@ TEST_CASE("functions: beside each other, rows of one time are one row") {
     CHECK_MESSAGE(rows_of(question_points(), each.statement) == each.answer, each.statement);
   }
 }
+
+TEST_CASE("functions: what they hold, and how many windows they make up, is bounded") {
+  const std::string held = "ERR a statement may hold 200 bytes of values at once";
+  for (const std::string call :
+       {"median(v), percentile(v, 50)", "mode(i), mode(v)", "distinct(s)", "top(v, 5)",
+        "bottom(v, host, 9)", "sample(i, 9)", "moving_average(v, 9), moving_average(i, 9)",
+        "difference(v), mean(v)"}) {
+    CHECK_MESSAGE(rows_of(question_points(), "SELECT " + call + " FROM m", 200).starts_with(held),
+                  call);
+  }
+  CHECK(rows_of(question_points(), "SELECT sum(v), last(s) FROM m", 200) == "0: 37.5 'y'");
+  for (const std::string call : {"mean(v)", "difference(mean(v))", "count(s), elapsed(max(i))"}) {
+    CHECK_MESSAGE(rows_of(question_points(), "SELECT " + call +
+                                                 " FROM m WHERE time > 0 AND time < 300s "
+                                                 "GROUP BY time(1u) fill(0)") ==
+                      "ERR max-select-buckets limit exceeded: (100001/100000)",
+                  call);
+  }
+}
+
+TEST_CASE("functions: what no point was read for has no rows") {
+  for (const std::string call : {"count(v)", "distinct(v)", "top(v, 2)", "difference(v)",
+                                 "integral(v)", "sample(v, 2)", "median(v), mode(i)"}) {
+    CHECK_MESSAGE(rows_of({}, "SELECT " + call + " FROM m").empty(), call);
+  }
+}
