@@ -1,6 +1,9 @@
-// Any bytes as questions in InfluxQL: they are understood or refused, in bounded depth.
+// Any bytes as questions in InfluxQL: they are understood or refused, in bounded depth; and SELECT
+// is answered from a small store, or refused, in bounded work.
 #include <string_view>
+#include <utility>
 
+#include "daemon/influxql/select_room.h"
 #include "fuzz/fuzz_targets.h"
 #include "influxql/parser.h"
 
@@ -27,21 +30,59 @@ void walk(const influxql::SelectStatement& select, int depth) {
   }
 }
 
+// What a corpus and a mutation of it are likely to name.
+constexpr std::string_view kLines =
+    R"(cpu,host=a,zone=x v=1,n=1i,s="one",b=true 1000000000
+cpu,host=a,zone=x v=2.5,n=2i 2000000000
+cpu,host=b,zone=y v=-4,b=false 3000000000
+cpu,host=c n=-9223372036854775808i,s="" 9223372036854775806
+m,host=a v=10i,value=5,x=1 1000000000
+m value=1e300,f=7,i=-1i -1000000000
+)";
+
+void answer(SelectRoom& room, std::unique_ptr<influxql::SelectStatement> select) {
+  constexpr int kRowsMax = 10'000;
+  auto rows = influxql::run_select(std::move(select), room.asking, room.service);
+  if (!rows.ok()) return demand(!rows.status().message().empty());
+  influxql::SeriesHead head;
+  std::vector<influxql::Cell> row;
+  for (int count = 0; count < kRowsMax;) {
+    const auto has_series = (*rows)->next_series(head);
+    if (!has_series.ok()) return demand(!has_series.status().message().empty());
+    if (!*has_series) return;
+    for (;; ++count) {
+      const auto has_row = (*rows)->next_row(row);
+      if (!has_row.ok()) return demand(!has_row.status().message().empty());
+      if (!*has_row || count >= kRowsMax) break;
+      demand(row.size() == head.columns.size());
+    }
+  }
+}
+
+SelectRoom& small_store() {
+  static SelectRoom room;
+  static const bool is_written = room.write(kLines);
+  demand(is_written);
+  room.asking.limits = {1'000, 100, 1'000, 1u << 20};
+  return room;
+}
+
 }  // namespace
 
 void take_influxql(std::string_view bytes) {
   constexpr std::size_t kMax = 64u << 10;
   constexpr std::size_t kStatementsMax = 64;
   const influxql::Parameters parameters = {{"p", {influxql::Parameter::Kind::Number, "-1.5"}}};
-  const auto parsed = influxql::parse_statements(bytes.substr(0, kMax), kStatementsMax, parameters);
+  auto parsed = influxql::parse_statements(bytes.substr(0, kMax), kStatementsMax, parameters);
   if (!parsed.ok()) {
     demand(!parsed.status().message().empty());
     return;
   }
   demand(parsed->size() <= kStatementsMax);
-  for (const influxql::Statement& each : *parsed) {
+  for (influxql::Statement& each : *parsed) {
     if (each.select != nullptr) walk(*each.select, 0);
     if (each.where) walk(*each.where, 0);
+    if (each.select != nullptr) answer(small_store(), std::move(each.select));
   }
 }
 
