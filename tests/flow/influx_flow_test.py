@@ -40,12 +40,15 @@ class InfluxFlow(unittest.TestCase):
         return [row[0] for row in rows if row[1] != "SHOW QUERIES"]
 
     def begin(self, statement):
-        """A connection that has asked and reads nothing yet."""
+        """A connection, and an answer whose first rows have been sent and of which nothing more is read."""
+        until(lambda: not self.running(), "what ran before has ended")
         connection = socket.create_connection(("localhost", self.daemon.port()))
         connection.settimeout(60)
         target = "/query?" + urllib.parse.urlencode({"q": statement})
         connection.sendall(f"GET {target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
-        return connection
+        answer = http.client.HTTPResponse(connection)
+        answer.begin()
+        return connection, answer
 
     def test_a_long_answer_is_whole(self):
         rows = self.ask("SELECT v FROM long")["series"][0]["values"]
@@ -53,21 +56,31 @@ class InfluxFlow(unittest.TestCase):
         self.assertEqual(rows[-1], ["1970-01-01T00:00:00.00005Z", ROWS - 1])
 
     def test_a_query_that_is_killed_ends_with_an_error(self):
-        with self.begin("SELECT * FROM long; SHOW DATABASES") as connection:
-            [number] = until(self.running, "the query is told")
+        connection, answer = self.begin("SELECT * FROM long; SHOW DATABASES")
+        with connection, answer:
+            [number] = self.running()
             self.assertEqual(self.ask(f"KILL QUERY {number}"), {"statement_id": 0})
-            answer = http.client.HTTPResponse(connection)
-            answer.begin()
             results = json.loads(answer.read())["results"]
         self.assertEqual(results[0]["error"], "query killed")
         self.assertLess(len(results[0]["series"][0]["values"]), ROWS)
         self.assertEqual(results[1], {"statement_id": 1, "error": "not executed"})
-        self.assertIn("no such query id", self.ask(f"KILL QUERY {number}")["error"])
+        until(lambda: not self.running(), "the query is told no more")
+        self.assertEqual(self.ask(f"KILL QUERY {number}")["error"], f"no such query id: {number}")
 
     def test_a_query_ends_when_its_client_leaves(self):
-        with self.begin("SELECT * FROM long"):
-            until(self.running, "the query is told")
+        connection, answer = self.begin("SELECT * FROM long")
+        with connection, answer:
+            self.assertEqual(len(self.running()), 1)
         until(lambda: not self.running(), "the query ends")
+
+    def test_z_what_is_erased_is_sent_no_more(self):
+        connection, answer = self.begin("SELECT * FROM long")
+        with connection, answer:
+            status, text = self.daemon.request("POST", "/api/v1/erase?select=a/*&yes=true&wait=10s")
+            self.assertEqual(status // 100, 2, text)
+            with self.assertRaises((http.client.IncompleteRead, ConnectionResetError)):
+                answer.read()
+        self.assertEqual(self.ask("SELECT * FROM long"), {"statement_id": 0})
 
     @unittest.skipUnless(shutil.which("influx"), "influx is not installed")
     def test_the_shell_of_influx(self):
