@@ -102,6 +102,10 @@ Preset tasmota() {
   const auto store = [](const char* topic, const char* sensor, const PayloadPlan& plan) {
     return Row{topic, RouteAction::Store, "", sensor, plan, true};
   };
+  // Named by a gateway: a device of Tasmota's own may have the same name.
+  const auto behind = [&report](const char* topic, const char* device, const char* identity) {
+    return Row{topic, RouteAction::Store, device, "", report, true, false, identity};
+  };
   return {
       "tasmota",
       "",
@@ -112,14 +116,14 @@ Preset tasmota() {
        store("tele/{device+}/LwReceived", "", report),
        store("tele/{device+}/SSERIALRECEIVED", "", report),
        store("tele/{device+}/ENERGY", "ENERGY", report),
-       store("tele/tasmota_ble/{device}", "", report),
+       behind("tele/tasmota_ble/{device}", "tasmota_ble.{device}", "tasmota_ble/{device}"),
        // What it is and how it is set up; UPTIME and the like stand in STATE.
        store("tele/{device+}/{sensor}", "", value), store("stat/{device+}/RESULT", "", events),
        store("stat/{device+}/MtrReceived", "", report),
        store("stat/{device+}/PCF8574_INP", "", report), store("stat/{device+}/STATE", "", report),
        store("stat/{device+}/BUTTON{sensor}", "BUTTON{sensor}", report),
        store("stat/{device+}/SWITCH{sensor}", "SWITCH{sensor}", report),
-       store("stat/EQ3/{device}", "", report),
+       behind("stat/EQ3/{device}", "EQ3.{device}", "EQ3/{device}"),
        // Answers to commands: the relays' state and sensors are readings.
        store("stat/{device+}/POWER", "POWER", word),
        store("stat/{device+}/POWER{sensor}", "POWER{sensor}", word),

@@ -227,8 +227,10 @@ TEST_CASE("preset tasmota: what happens, and what its own rules publish") {
        {"stat/plug/9/MtrReceived", R"({"Ep":9,"Name":"Light0","Power":1})",
         "plug.9/Ep=9 plug.9/Name=\"Light0\" plug.9/Power=1"},
        {"tele/tasmota_ble/Kitchen", R"({"Time":"2026-11-20T14:00:00Z","Temperature":20.5})",
-        "Kitchen/Temperature=20.5 @1795183200000000000"},
-       {"stat/EQ3/Bath", R"({"cmd":"state","temp":21.5})", "Bath/cmd=\"state\" Bath/temp=21.5"},
+        "tasmota_ble.Kitchen/Temperature=20.5 @1795183200000000000"},
+       {"tele/Kitchen/SENSOR", R"({"Temperature":20.5})", "Kitchen/Temperature=20.5"},
+       {"stat/EQ3/Bath", R"({"cmd":"state","temp":21.5})",
+        "EQ3.Bath/cmd=\"state\" EQ3.Bath/temp=21.5"},
        // Several sensors of a kind, and one that gives a text where others give numbers.
        {"tele/hall/SENSOR",
         R"({"LYWSD03-52680f":{"Temperature":21.1},"LYWSD03-a2fd09":{"Temperature":21.4}})",
