@@ -99,12 +99,16 @@ Result<std::unique_ptr<MeasurementUnits>> MeasurementUnits::find(ReadingAccount&
   named.regex = source.regex;
   std::vector<Source> sources;
   sources.push_back(std::move(named));
+  query::Reach* const reach = account.asking().reach;
+  const std::uint64_t withheld = reach == nullptr ? 0 : reach->withheld;
   EC_TRY(each_series(account.service(), account.asking(), database, sources, std::nullopt,
                      [&](const ReadableSeries& series) {
                        made->fields_[series.identity.field].rows.push_back(series.row);
                        for (const auto& tag : series.identity.tags) made->tags_.insert(tag.first);
                        return ok();
                      }));
+  // Of several sources, whichever withholds most.
+  if (reach != nullptr) reach->withheld = std::max(reach->withheld, withheld);
   return made;
 }
 
@@ -183,7 +187,7 @@ Status MeasurementUnits::gather() {
       read.push_back(row);
     }
   }
-  account_.service().tell(account_.asking().reach, read);
+  account_.tell(read);
   std::stable_sort(found.begin(), found.end(),
                    [](const Found& a, const Found& b) { return a.key < b.key; });
   for (std::size_t i = 0; i < found.size(); ++i) {

@@ -20,6 +20,17 @@ Status ReadingAccount::count_series(std::uint64_t count) {
                        std::to_string(asking_.limits.series) + ")");
 }
 
+void ReadingAccount::tell(const std::vector<catalog::SeriesRow>& rows) {
+  if (asking_.reach == nullptr) return;
+  query::QueryService::Rows fresh;  // one of each device
+  for (const catalog::SeriesRow row : rows) {
+    const auto entry = service_.catalog().series_at(row);
+    if (entry.ok() && told_.emplace(entry->id.namespace_id, entry->id.device).second)
+      fresh.push_back(row);
+  }
+  service_.tell(asking_.reach, fresh);
+}
+
 void ReadingAccount::begin(SeriesReader& reader) {
   reader.place_ = readers_.size();
   readers_.push_back(&reader);

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "influxql/executor.h"
@@ -35,6 +37,8 @@ class ReadingAccount {
   // LimitReached, with InfluxDB's words.
   Status count_point();
   Status count_series(std::uint64_t count);
+  // Series that are read: whoever keeps an account of it hears of each device once.
+  void tell(const std::vector<catalog::SeriesRow>& rows);
 
   // A reader is there from its making to its end.
   void begin(SeriesReader& reader);
@@ -59,6 +63,7 @@ class ReadingAccount {
   Spending spending_;
   Keeps keeps_ = Keeps::Nothing;
   std::uint64_t points_ = 0, series_ = 0;
+  std::set<std::pair<NamespaceId, std::uint32_t>> told_;  // devices
   std::vector<SeriesReader*> readers_;
   query::LeftOut left_out_;
   // What readers that are gone have read: for this group, and for those before it since the last

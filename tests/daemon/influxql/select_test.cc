@@ -329,6 +329,23 @@ TEST_CASE("select: limits end it with their names") {
         "a statement may hold 100 bytes of values at once: ask for fewer series or a shorter time");
 }
 
+TEST_CASE(
+    "select: who keeps an account of it hears of each device once, and of none that is not read") {
+  SelectRoom room;
+  REQUIRE(room.write("m,device=a v=1,w=2 1\nm,device=b v=2,w=3 2\nm,device=c w=3 3\n"));
+  query::Reach reach;
+  room.asking.reach = &reach;
+  CHECK(room.ask("SELECT v, w FROM m WHERE device =~ /a|b/") == "m time v w | 1 1 2 | 2 2 3");
+  REQUIRE(reach.devices.size() == 2);
+  CHECK(reach.devices[0].second == "a");
+  CHECK(reach.devices[1].second == "b");
+  CHECK(reach.more == 0);
+  query::Reach twice;
+  room.asking.reach = &twice;
+  CHECK(room.ask("SELECT max(v) FROM m, (SELECT v FROM m)").starts_with("m time max"));
+  CHECK(twice.devices.size() == 2);
+}
+
 TEST_CASE("select: types that differ by reading or by series become the one that holds them") {
   SelectRoom room;
   REQUIRE(room.write("m,s=a v=1i 1\nm,s=b v=2.5 2\nm,s=c v=\"x\" 3\n"));
