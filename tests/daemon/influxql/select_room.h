@@ -1,7 +1,10 @@
 // A store in memory that lines are written to and SELECT is asked of. For tests; one thread.
 #pragma once
 
+#include <cmath>
+#include <cstdlib>
 #include <memory>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -93,5 +96,20 @@ struct SelectRoom {
     return text;
   }
 };
+
+// Whether both are the same words; numbers may differ by rounding, which is another one on other
+// processors.
+inline bool is_same_answer(const std::string& ours, std::string_view expected) {
+  std::istringstream left(ours), right{std::string(expected)};
+  std::string a, b;
+  for (;;) {
+    const bool has_a = static_cast<bool>(left >> a), has_b = static_cast<bool>(right >> b);
+    if (!has_a || !has_b) return has_a == has_b;
+    if (a == b) continue;
+    char *end_a = nullptr, *end_b = nullptr;
+    const double x = std::strtod(a.c_str(), &end_a), y = std::strtod(b.c_str(), &end_b);
+    if (*end_a != 0 || *end_b != 0 || !(std::abs(x - y) <= 1e-9 * std::abs(y))) return false;
+  }
+}
 
 }  // namespace edgecase::test
