@@ -288,7 +288,11 @@ class ShowRows : public influxql::RowSource {
 
   void let_go() override {
     const std::uint64_t now = engine_.revocations();
-    if (std::exchange(seen_, now) != now) names_.drop();
+    if (std::exchange(seen_, now) == now) return;
+    // What was given before was taken: what comes is looked up anew.
+    names_.drop();
+    given_ = query::GivenReadings(engine_);
+    given_.add_all();
   }
   // A name may be that of several series: whatever is erased may be one of them.
   query::GivenReadings take_given() override {

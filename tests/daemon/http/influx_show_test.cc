@@ -6,6 +6,8 @@
 #include <string>
 
 #include "daemon/http/http_fixture.h"
+#include "http/influx_show.h"
+#include "influxql/parser.h"
 
 namespace edgecase::http::test {
 namespace {
@@ -196,6 +198,31 @@ TEST_CASE("influx show: what is erased is listed no more, and readings without a
   CHECK(f.told("SHOW FIELD KEYS FROM temp") == "temp: value float");
   REQUIRE(f.ask("POST", "/api/v1/erase?ns=d&select=kitchen/*&yes=true&wait=10s").status / 100 == 2);
   CHECK(f.told("SHOW SERIES FROM temp") == "");
+}
+
+TEST_CASE("influx show: what is erased while it is listed cuts what was given, not what comes") {
+  const ShowRoom f;
+  auto statements = influxql::parse_statements("SHOW MEASUREMENTS", 1);
+  REQUIRE(statements.ok());
+  influxql::Asking asking;
+  asking.principal = {auth::PrincipalKind::LocalSocket, "uid 0", nullptr};
+  asking.database = "d";
+  auto rows = show_names(std::move(statements->front()), asking, *f.queries, true);
+  REQUIRE(rows.ok());
+  influxql::SeriesHead head;
+  std::vector<influxql::Cell> row;
+  REQUIRE(*(*rows)->next_series(head));
+  REQUIRE(*(*rows)->next_row(row));
+  CHECK(row[0].text == "cpu");
+  query::GivenReadings before = (*rows)->take_given();
+  CHECK_FALSE(before.is_revoked());
+  // The device of a line without a tag for it is its measurement.
+  REQUIRE(f.ask("POST", "/api/v1/erase?ns=d&select=disk/*&yes=true&wait=10s").status / 100 == 2);
+  CHECK(before.is_revoked());
+  (*rows)->let_go();
+  REQUIRE(*(*rows)->next_row(row));
+  CHECK(row[0].text == "mem");
+  CHECK_FALSE((*rows)->take_given().is_revoked());
 }
 
 }  // namespace edgecase::http::test
