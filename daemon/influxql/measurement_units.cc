@@ -107,7 +107,7 @@ Result<std::unique_ptr<MeasurementUnits>> MeasurementUnits::find(ReadingAccount&
                        for (const auto& tag : series.identity.tags) made->tags_.insert(tag.first);
                        return ok();
                      }));
-  // Of several sources, whichever withholds most.
+  // Several sources may withhold different devices: the most that one withheld is told.
   if (reach != nullptr) reach->withheld = std::max(reach->withheld, withheld);
   return made;
 }
