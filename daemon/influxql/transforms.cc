@@ -9,12 +9,6 @@ namespace {
 
 using Kind = Cell::Kind;
 
-Cell difference(const Cell& later, const Cell& earlier) {
-  return later.kind == Kind::Integer
-             ? integer_cell(wrapped_difference(later.integer, earlier.integer))
-             : float_cell(later.number - earlier.number);
-}
-
 // Between two times; wraps where they are further from each other than an integer holds.
 double distance(std::int64_t from_ns, std::int64_t to_ns) {
   return static_cast<double>(wrapped_difference(to_ns, from_ns));
@@ -26,24 +20,33 @@ void set(std::int64_t time_ns, Cell value, Sample& made) {
   made.beside.clear();
 }
 
+// A value, of which one counts: integers or floats.
+struct Numbers {
+  std::int64_t integer = 0;
+  double number = 0;
+};
+
 // derivative and difference. Of several points of one time the first counts.
 class Slope : public Transform {
  public:
   Slope(const Call& call, bool is_descending)
       : unit_ns_(call.function == Function::Derivative ? call.unit_ns : 0),
         is_non_negative_(call.is_non_negative),
+        is_integer_(call.taken == Kind::Integer),
         is_descending_(is_descending) {}
 
   Result<bool> add(const Sample& sample, Sample& made) override {
-    if (has_last_ && last_.time_ns == sample.time_ns) return false;
+    if (has_last_ && last_ns_ == sample.time_ns) return false;
     const bool had_last = std::exchange(has_last_, true);
-    const Sample before = std::exchange(last_, sample);
+    const std::int64_t before_ns = std::exchange(last_ns_, sample.time_ns);
+    const Numbers before = std::exchange(last_, {sample.value.integer, sample.value.number});
     if (!had_last) return false;
-    Cell value = difference(sample.value, before.value);
+    Cell value = is_integer_ ? integer_cell(wrapped_difference(last_.integer, before.integer))
+                             : float_cell(last_.number - before.number);
     if (is_non_negative_ && as_number(value) < 0) return false;
     if (unit_ns_ != 0) {
-      const double elapsed_ns = is_descending_ ? distance(sample.time_ns, before.time_ns)
-                                               : distance(before.time_ns, sample.time_ns);
+      const double elapsed_ns = is_descending_ ? distance(sample.time_ns, before_ns)
+                                               : distance(before_ns, sample.time_ns);
       value = float_cell(as_number(value) / (elapsed_ns / static_cast<double>(unit_ns_)));
     }
     set(sample.time_ns, std::move(value), made);
@@ -52,9 +55,10 @@ class Slope : public Transform {
 
  private:
   const std::int64_t unit_ns_;  // 0: the difference itself
-  const bool is_non_negative_, is_descending_;
+  const bool is_non_negative_, is_integer_, is_descending_;
   bool has_last_ = false;
-  Sample last_;
+  std::int64_t last_ns_ = 0;
+  Numbers last_;
 };
 
 class Elapsed : public Transform {
@@ -101,9 +105,9 @@ class MovingAverage : public Transform {
         held_(spending) {}
 
   Result<bool> add(const Sample& sample, Sample& made) override {
-    const Kept kept{sample.value.integer, sample.value.number};
+    const Numbers kept{sample.value.integer, sample.value.number};
     if (kept_.size() < count_) {
-      EC_TRY(held_.hold(sizeof(Kept)));
+      EC_TRY(held_.hold(sizeof(Numbers)));
       kept_.push_back(kept);
     } else {
       sum_.integer = wrapped_difference(sum_.integer, kept_[next_].integer);
@@ -120,17 +124,12 @@ class MovingAverage : public Transform {
   }
 
  private:
-  struct Kept {
-    std::int64_t integer = 0;
-    double number = 0;
-  };
-
   const std::size_t count_;
   const bool is_integer_;
   HeldBytes held_;
-  std::vector<Kept> kept_;
+  std::vector<Numbers> kept_;
   std::size_t next_ = 0;
-  Kept sum_;
+  Numbers sum_;
 };
 
 // The area below the line that joins the points; where it crosses from a window into another one it
