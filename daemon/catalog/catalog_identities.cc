@@ -1,4 +1,5 @@
 // MemoryCatalog's identities of series: which series a reading's is, and what is recorded of it.
+#include <algorithm>
 #include <utility>
 
 #include "catalog/catalog_format.h"
@@ -44,6 +45,21 @@ Bytes MemoryCatalog::identity_bytes_of(const SensorRow& series) const {
   const std::string name = name_of(series);
   return wire::encode_identity(wire::identity_of(identities_.at(series.identity, name),
                                                  devices_[series.device_row].name, name));
+}
+
+void MemoryCatalog::read_measurement(SeriesRow row, std::string& measurement) const {
+  measurement.clear();
+  const ReaderLock lock(mutex_);
+  if (row >= series_.size() || !series_[row].durable) return;
+  const SensorRow& series = series_[row];
+  sensor_names_.read(series.name, measurement);
+  if (series.identity == IdentityTable::kUnknown) return;
+  const wire::SeriesIdentity own = identities_.at(series.identity, measurement);
+  if (own.body.empty()) {
+    measurement.resize(std::min<std::size_t>(measurement.size(), own.measurement_bytes));
+  } else {
+    measurement = wire::measurement_of(own.body);
+  }
 }
 
 bool MemoryCatalog::may_be(std::string_view namespace_name, std::string_view device,

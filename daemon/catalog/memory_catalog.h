@@ -58,6 +58,7 @@ class MemoryCatalog final : public Catalog {
   std::vector<SeriesRow> select_rows(std::string_view namespace_name,
                                      const wire::Selector& selector) const override;
   Result<SeriesEntry> series_at(SeriesRow row) const override;
+  void read_measurement(SeriesRow row, std::string& measurement) const override;
   std::vector<DeviceEntry> devices(std::string_view namespace_name,
                                    std::string_view device_glob) const override;
   std::uint32_t device_rows() const override;

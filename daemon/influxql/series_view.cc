@@ -47,10 +47,15 @@ Status each_series(query::QueryService& service, const Asking& asking, const std
   EC_ASSIGN_OR_RETURN(const std::vector<catalog::SeriesRow> rows,
                       service.readable(asking.principal, database, asking.purpose, asking.reach));
   ReadableSeries series;
+  std::string measurement;
   for (const catalog::SeriesRow row : rows) {
     if (asking.reach != nullptr && asking.reach->patience != nullptr &&
         ++looked % kRowsPerTurn == 0)
       EC_TRY(asking.reach->patience->go_on());
+    if (!sources.empty()) {
+      service.catalog().read_measurement(row, measurement);
+      if (!is_meant(measurement)) continue;
+    }
     auto entry = service.catalog().series_at(row);
     if (!entry.ok()) continue;
     series.row = row;

@@ -109,6 +109,12 @@ Result<Identity> decode_identity(ByteView bytes) {
   return identity;
 }
 
+std::string_view measurement_of(ByteView bytes) {
+  std::size_t tags = 0, size = 0;
+  if (!take_number(bytes, tags) || !take_number(bytes, size) || size > bytes.size()) return {};
+  return bytes.substr(0, size);
+}
+
 Identity identity_of(const SeriesIdentity& given, std::string_view device,
                      std::string_view sensor) {
   Identity made;

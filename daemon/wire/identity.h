@@ -47,6 +47,9 @@ void append_identity_text(std::string_view text, Bytes& out);
 // InvalidArgument: cut, too long, tags out of order or twice, text that is not UTF-8.
 Result<Identity> decode_identity(ByteView bytes);
 
+// The measurement of such bytes; empty where they are cut.
+std::string_view measurement_of(ByteView bytes);
+
 // What the names of a series leave open of its identity. The sensor's name is measurement, `.` and
 // field (not `value`), `{key=value,…}`; `device_keys` are the tags that the device's name is the
 // value of: one, or two whose values it joins by `.`, or none.

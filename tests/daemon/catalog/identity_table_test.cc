@@ -49,11 +49,16 @@ struct Lines {
   // By name: what each series is.
   std::map<std::string, wire::Identity> identities() {
     std::map<std::string, wire::Identity> all;
+    const auto rows = catalog->select_rows("", wire::Selector{});
+    std::size_t at = 0;
+    std::string measurement;
     for (const SeriesEntry& entry : catalog->select("", wire::Selector{})) {
+      catalog->read_measurement(rows.at(at++), measurement);
       all[entry.device + "/" + entry.sensor] =
           entry.identity.empty()
               ? wire::identity_of(wire::identity_of_names(entry.sensor), entry.device, entry.sensor)
               : wire::decode_identity(entry.identity).value();
+      CHECK(all[entry.device + "/" + entry.sensor].measurement == measurement);
     }
     return all;
   }
