@@ -6,7 +6,7 @@
 #
 #   build    compiler, CMake, libraries of the build
 #   tests    broker and clients that tests and the quick start talk to, file systems that they make
-#   readers  what reads what the program says: shells that complete, groff, jq, a client of InfluxDB's
+#   readers  what reads what the program says: shells that complete, groff, jq, InfluxDB's clients; and InfluxDB itself
 #   clang    the second compiler
 #   format   the formatter
 #   cross    cross compiler and emulator for 64-bit ARM
@@ -27,7 +27,7 @@ packages_of() {
       libre2-dev ;;
     tests) echo mosquitto mosquitto-clients curl openssl python3 python3-paho-mqtt pyflakes3 iproute2 \
       e2fsprogs xfsprogs btrfs-progs f2fs-tools ;;
-    readers) echo fish zsh groff-base jq python3-influxdb ;;
+    readers) echo fish zsh groff-base jq influxdb influxdb-client python3-influxdb ;;
     clang) echo clang libclang-rt-dev ;;
     format) echo clang-format ;;
     cross) echo g++-aarch64-linux-gnu qemu-user-static ;;
