@@ -13,6 +13,8 @@
 namespace edgecase::http {
 
 inline constexpr std::size_t kInfluxQueryMaxBytes = 64u << 10;
+// A form with statements and their parameters, each byte of both as `%00`, and what is short.
+inline constexpr std::size_t kInfluxFormMaxBytes = 7 * kInfluxQueryMaxBytes;
 
 struct InfluxQuestion {
   std::string text;

@@ -168,6 +168,10 @@ Result<InfluxShape> influx_shape_of(const Call& call) {
 
 void influx_query(HttpContext& context, Call& call) {
   name_influx_version(call);
+  if (call.body().size() > kInfluxFormMaxBytes) {
+    return call.answer_error(invalid_argument("error parsing query: more than " +
+                                              std::to_string(kInfluxQueryMaxBytes) + " bytes"));
+  }
   const auto question = question_of(call);
   if (!question.ok()) return call.answer_error(question.status());
   answer_influx_question(context, call, *question);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "edgecase/keyed_hash.h"
+
 #include "query/cursors.h"
 #include "query/series_scan.h"
 
@@ -31,8 +33,7 @@ Status check_request(const wire::QueryRequest& request) {
 void Reach::add(const std::string& namespace_name, const std::string& device) {
   if (last_.second == device && last_.first == namespace_name) return;
   last_ = {namespace_name, device};
-  // One answer may ask for the same device several times.
-  if (!seen_.insert(namespace_name + '/' + device).second) return;
+  if (counts_once && !seen_.insert(KeyedHash()(namespace_name + '/' + device)).second) return;
   if (devices.size() < kDevicesMax) {
     devices.push_back(last_);
   } else {

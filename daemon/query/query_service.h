@@ -65,15 +65,18 @@ struct Reach {
   std::vector<std::pair<std::string, std::string>> devices;
   std::uint64_t more = 0;       // ... and how many others
   bool has_identities = false;  // of series, which their names do not tell
+  // In: one question is made of several, which may ask for the same devices.
+  bool counts_once = false;
   // In: asked now and then while the answer is made; null: nobody is. Outlives the answer.
   Patience* patience = nullptr;
 
-  // Each device counts once, however often it comes.
+  // Devices come in order; one that comes several times in a row is one, and with counts_once,
+  // however often it comes.
   void add(const std::string& namespace_name, const std::string& device);
 
  private:
   std::pair<std::string, std::string> last_;
-  std::unordered_set<std::string> seen_;  // as NAMESPACE/DEVICE; limits.devices bounds it
+  std::unordered_set<std::uint64_t> seen_;  // hashes; limits.devices bounds it
 };
 
 using ReadingFilter = std::function<bool(const wire::Reading&)>;
