@@ -89,8 +89,8 @@ TEST_CASE("line spares: lines obey the rules that are told last, names that are 
     CHECK(f.ask("POST", "/write?precision=s", text).status == 204);
   };
   const auto tried = [&f] {
-    const Answer answer = f.ask("POST", "/api/v1/influx/test?precision=s",
-                                "weather,host=pi,station=roof temp=1i 5\nnonsense\n");
+    const test::Answer answer = f.ask("POST", "/api/v1/influx/test?precision=s",
+                                      "weather,host=pi,station=roof temp=1i 5\nnonsense\n");
     CHECK(answer.status == 200);
     return nlohmann::json::parse(answer.body);
   };
