@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "wire/reading_format.h"
+#include "wire/time_text.h"
 
 namespace edgecase::http {
 namespace {
