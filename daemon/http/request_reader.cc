@@ -10,8 +10,9 @@ namespace {
 
 constexpr std::size_t kReceiveBytes = 256u << 10;
 constexpr std::size_t kReceiveChunkedBytes = 64u << 10;
-// Memory is reserved at once for bodies of usual size, and grown into for larger ones.
-constexpr std::size_t kReserveBytes = 1u << 20;
+// Memory is reserved at once for bodies of usual size, and grown into for larger ones: what is
+// grown out of has to be wiped. Pages that no byte has come for are not there.
+constexpr std::size_t kReserveBytes = 4u << 20;
 
 }  // namespace
 
