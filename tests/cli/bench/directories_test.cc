@@ -16,7 +16,7 @@ TEST_CASE("drive checks: a directory with a store is none to measure in") {
   test::write_file(directory / "IDENTITY", "x");
   const Status status = check_no_store(directory.path());
   CHECK(status.code() == StatusCode::InvalidArgument);
-  CHECK(status.message().find(directory.path() + " holds a store") != std::string::npos);
+  CHECK(status.message() == directory.path() + " holds a store: name a directory beside it");
 }
 
 TEST_CASE("drive checks: one directory by two names is one") {
@@ -32,8 +32,6 @@ TEST_CASE("drive checks: one directory by two names is one") {
 TEST_CASE("drive checks: room is asked for before it is taken") {
   const test::TempDirectory directory;
   CHECK(check_room(directory.path(), 1).ok());
-  const Status status = check_room(directory.path(), std::uint64_t{1} << 60);
-  CHECK(status.code() == StatusCode::OutOfSpace);
-  CHECK(status.message().find("MiB free") != std::string::npos);
+  CHECK(check_room(directory.path(), std::uint64_t{1} << 60).code() == StatusCode::OutOfSpace);
   CHECK(check_room(directory / "none", 1).code() == StatusCode::IoError);
 }
