@@ -27,7 +27,8 @@ packages_of() {
       libre2-dev ;;
     tests) echo mosquitto mosquitto-clients curl openssl python3 python3-paho-mqtt pyflakes3 iproute2 \
       e2fsprogs xfsprogs btrfs-progs f2fs-tools ;;
-    readers) echo fish zsh groff-base jq influxdb influxdb-client python3-influxdb ;;
+    readers) echo fish zsh groff-base jq influxdb influxdb-client python3-influxdb \
+      python3-pandas python3-pip python3-setuptools python3-wheel ;;
     clang) echo clang libclang-rt-dev ;;
     format) echo clang-format ;;
     cross) echo g++-aarch64-linux-gnu qemu-user-static ;;
