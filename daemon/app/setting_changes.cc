@@ -50,7 +50,8 @@ SettingChanges changes_of(const config::Settings& before, const config::Settings
       {"mqtt.client-id", true, true},        {"http.names", true, false},
       {"http.proxies", true, false},         {"http.tls-cert", has_http_tls, false},
       {"http.tls-key", has_http_tls, false}, {"mqtt.tls-cert", has_mqtt_tls, false},
-      {"mqtt.tls-key", has_mqtt_tls, false}};
+      {"mqtt.tls-key", has_mqtt_tls, false}, {"limits.query-points", true, false},
+      {"limits.query-series", true, false},  {"limits.query-windows", true, false}};
   for (const config::Setting& setting : config::settings_table()) {
     if (config::value_text(setting, before) == config::value_text(setting, after)) continue;
     const auto* const found = std::find_if(std::begin(live), std::end(live), [&](const Live& each) {

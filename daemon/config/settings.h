@@ -98,7 +98,11 @@ struct LimitSettings {
   std::uint64_t rejected_messages = 10'000;      // kept in `_rejected`
   std::string time_ahead = "1d";   // how far ahead of the clock a time in an MQTT message may lie
   std::uint32_t line_errors = 20;  // bad lines named in one answer
-  std::uint32_t query_statements = 64;         // of InfluxQL in one request
+  std::uint32_t query_statements = 64;  // of InfluxQL in one request
+  // What one question may take; query::QueryLimits.
+  std::uint64_t query_points = 200'000'000;
+  std::uint64_t query_series = 100'000;
+  std::uint64_t query_windows = 10'000'000;
   std::uint64_t sender_rate_bytes = 1u << 10;  // a second, of a body or packet on its way
 };
 

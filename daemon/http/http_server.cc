@@ -29,6 +29,13 @@ std::string text_of_file(const char* path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
+query::QueryLimits query_limits_of(const config::Settings& settings) {
+  const config::LimitSettings& limits = settings.limits;
+  // Values that are held are memory, and so a part of what the process may take.
+  return {limits.query_points, limits.query_series, limits.query_windows,
+          settings.storage.memory_limit_bytes / 4};
+}
+
 Result<Sites> sites_of(const config::HttpSettings& settings) {
   char host[256] = {};
   if (gethostname(host, sizeof(host) - 1) != 0) host[0] = '\0';
@@ -327,6 +334,7 @@ Result<std::unique_ptr<HttpServer>> HttpServer::start(HttpServerParts parts) {
   State& s = *state;
   EC_ASSIGN_OR_RETURN(Sites sites, sites_of(settings));
   s.router.set_sites(std::move(sites));
+  s.context.parts.query.set_limits(query_limits_of(s.context.parts.settings));
   EC_ASSIGN_OR_RETURN(wire::LineRules rules,
                       wire::LineRules::compile(s.context.parts.settings.influx.rules));
   s.context.line_spares.set_rules(std::make_shared<const wire::LineRules>(std::move(rules)));
@@ -404,6 +412,7 @@ Status HttpServer::reload(const config::Settings& settings) {
   EC_ASSIGN_OR_RETURN(Sites sites, sites_of(settings.http));
   EC_ASSIGN_OR_RETURN(wire::LineRules rules, wire::LineRules::compile(settings.influx.rules));
   state_->router.set_sites(std::move(sites));
+  state_->context.parts.query.set_limits(query_limits_of(settings));
   state_->context.line_spares.set_rules(std::make_shared<const wire::LineRules>(std::move(rules)));
   return ok();
 }

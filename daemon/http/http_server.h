@@ -75,8 +75,8 @@ class HttpServer {
   // Takes no more requests, lets running ones finish for a bounded time, then cuts them off.
   void stop();
 
-  // Takes http.names, http.proxies and the rules of lines for requests from now on, and this
-  // machine's names anew. InvalidArgument: nothing has changed.
+  // Takes http.names, http.proxies, limits.query-… and the rules of lines for requests from now on,
+  // and this machine's names anew. InvalidArgument: nothing has changed.
   Status reload(const config::Settings& settings);
 
   // The port of the TCP listener: what the system chose for port 0. 0 when TCP is off.

@@ -195,6 +195,7 @@ Result<Planner::Rows> Planner::plan_one(Statement statement, bool is_first) {
   asking.purpose = question_.purpose;
   asking.reach = &asked_.reach;
   asking.now_ns = context_.parts.clock.wall_ns();
+  asking.limits = context_.parts.query.limits();
   if (is_listing(statement.verb))
     return show_names(std::move(statement), std::move(asking), context_.parts.query, is_first);
   if (statement.verb != Verb::Select) return unsupported("this statement is not offered here");

@@ -1,6 +1,7 @@
 // What is stored: /api/v1/query, last, series, devices, namespaces.
 #include <algorithm>
 #include <charconv>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -26,6 +27,19 @@ Result<bool> flag_parameter(const Call& call, const char* name) {
   return invalid_argument(std::string(name) + " is none of true, false, 1, 0");
 }
 
+// Refuses more windows than there may be before anything is read, where the range has a beginning;
+// elsewhere they are counted while they are answered.
+Status check_windows(const HttpContext& context, const wire::QueryRequest& request,
+                     std::int64_t now_ns) {
+  const std::int64_t end_ns = request.to_ns.value_or(now_ns);
+  const bool is_endless = request.from_ns == std::numeric_limits<std::int64_t>::min();
+  if (request.every_ns == 0 || is_endless || request.from_ns >= end_ns) return ok();
+  const std::uint64_t count = query::windows_between(request.from_ns, end_ns - 1, request.every_ns);
+  return query::check_limit(query::kWindowsLimit,
+                            std::min(count, request.limit.value_or(UINT64_MAX)),
+                            context.parts.query.limits().windows);
+}
+
 Result<wire::QueryRequest> query_request(const HttpContext& context, const Call& call) {
   if (call.has("transfer"))
     EC_TRY(config::check_location(context.parts.settings.storage, call.parameter("transfer")));
@@ -47,6 +61,7 @@ Result<wire::QueryRequest> query_request(const HttpContext& context, const Call&
     EC_ASSIGN_OR_RETURN(request.aggregate, wire::parse_aggregate(call.parameter("agg")));
   }
   EC_ASSIGN_OR_RETURN(request.limit, limit_parameter(call));
+  EC_TRY(check_windows(context, request, now_ns));
   EC_ASSIGN_OR_RETURN(request.descending, flag_parameter(call, "desc"));
   request.purpose = call.parameter("purpose");
   request.owner = call.parameter("owner");

@@ -2,12 +2,13 @@
 
 #include <string>
 
+#include "query/query_limits.h"
+
 namespace edgecase::influxql {
 
 Status Spending::add_window() {
   if (++windows_ <= windows_max_) return ok();
-  return limit_reached("max-select-buckets limit exceeded: (" + std::to_string(windows_) + "/" +
-                       std::to_string(windows_max_) + ")");
+  return query::check_limit(query::kWindowsLimit, windows_, windows_max_);
 }
 
 Status Spending::hold(std::uint64_t bytes) {

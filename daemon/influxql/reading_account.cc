@@ -9,15 +9,12 @@ namespace edgecase::influxql {
 
 Status ReadingAccount::count_point() {
   if (++points_ <= asking_.limits.points) return ok();
-  return limit_reached("max-select-point limit exceeded: (" + std::to_string(points_) + "/" +
-                       std::to_string(asking_.limits.points) + ")");
+  return query::check_limit(query::kPointsLimit, points_, asking_.limits.points);
 }
 
 Status ReadingAccount::count_series(std::uint64_t count) {
   series_ += count;
-  if (series_ <= asking_.limits.series) return ok();
-  return limit_reached("max-select-series limit exceeded: (" + std::to_string(series_) + "/" +
-                       std::to_string(asking_.limits.series) + ")");
+  return query::check_limit(query::kSeriesLimit, series_, asking_.limits.series);
 }
 
 void ReadingAccount::tell(const std::vector<catalog::SeriesRow>& rows) {

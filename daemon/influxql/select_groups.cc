@@ -94,14 +94,9 @@ bool SelectPlan::has_anything() const {
 Status SelectPlan::check_windows() const {
   if (choice_.every_ns == 0 || !span_.has_from() || !span_.has_to() || span_.from_ns > span_.to_ns)
     return ok();
-  const std::uint64_t count =
-      (static_cast<std::uint64_t>(span_.to_ns) - static_cast<std::uint64_t>(span_.from_ns)) /
-          static_cast<std::uint64_t>(choice_.every_ns) +
-      1;
-  const std::uint64_t most = account_.asking().limits.windows;
-  if (count <= most) return ok();
-  return limit_reached("max-select-buckets limit exceeded: (" + std::to_string(count) + "/" +
-                       std::to_string(most) + ")");
+  return query::check_limit(query::kWindowsLimit,
+                            query::windows_between(span_.from_ns, span_.to_ns, choice_.every_ns),
+                            account_.asking().limits.windows);
 }
 
 Status SelectPlan::group_units() {

@@ -185,6 +185,7 @@ Result<bool> WindowCursor::next(wire::Reading& reading) {
     // What is lost of a window would make its row a wrong one.
     if (scan_.damaged().meets(window_first_ns_, window_last_ns_)) continue;
     if (!aggregator_.result(reading.value)) continue;
+    EC_TRY(check_limit(kWindowsLimit, ++windows_, options_.windows_max));
     name_reading(scan_.series(), row_time_ns_, reading);
     given_.add(scan_.series().id, oldest_ns_, newest_ns_);
     --limit_;

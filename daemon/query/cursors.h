@@ -54,6 +54,7 @@ struct WindowOptions {
   std::int64_t every_ns = 0;            // 0: the whole range is one window
   std::optional<std::int64_t> from_ns;  // of the range, where it has a beginning
   bool descending = false;
+  std::uint64_t windows_max = kNoLimit;
 };
 
 class WindowCursor final : public ReadingCursor {
@@ -83,6 +84,7 @@ class WindowCursor final : public ReadingCursor {
   SeriesScan scan_;
   const WindowOptions options_;
   std::uint64_t limit_;
+  std::uint64_t windows_ = 0;  // that were answered
   Aggregator aggregator_;
   // Bounds of the current window, both included.
   std::int64_t window_first_ns_ = 0;

@@ -247,6 +247,7 @@ Result<std::unique_ptr<ReadingCursor>> QueryService::run(const wire::QueryReques
   window.every_ns = request.every_ns;
   if (!from_the_beginning) window.from_ns = request.from_ns;
   window.descending = request.descending;
+  if (request.every_ns > 0) window.windows_max = limits().windows;
   return std::unique_ptr<ReadingCursor>(new WindowCursor(std::move(scan), window, limit));
 }
 

@@ -5,7 +5,8 @@
 // Windows (`every_ns`) are aligned to the epoch, also before it; a row's time is the window's
 // start, which may lie before `from_ns`. Windows without a result have no row. An aggregate without
 // `every_ns` gives one row a series; its time is `from_ns`, or that of the first reading where the
-// range has no beginning. What each aggregate means: aggregator.h.
+// range has no beginning. What each aggregate means: aggregator.h. With `every_ns` an answer has no
+// more rows than limits.query-windows says: then it ends with LimitReached.
 #pragma once
 
 #include <cstdint>
@@ -22,10 +23,12 @@
 #include "catalog/device_index.h"
 #include "edgecase/clock.h"
 #include "edgecase/engine.h"
+#include "edgecase/mutex.h"
 #include "query/given_readings.h"
 #include "query/large_text.h"
 #include "query/left_out.h"
 #include "query/listings.h"
+#include "query/query_limits.h"
 #include "wire/query_request.h"
 #include "wire/reading.h"
 
@@ -147,6 +150,15 @@ class QueryService {
   Result<Rows> readable(const auth::Principal& principal, const std::string& namespace_name,
                         std::string_view purpose, Reach* reach) const;
   void tell(Reach* reach, const Rows& series) const { add_to(reach, series); }
+  // What one question may take, from now on; questions under way keep what they began with.
+  void set_limits(const QueryLimits& limits) EC_EXCLUDES(limits_mutex_) {
+    const MutexLock lock(limits_mutex_);
+    limits_ = limits;
+  }
+  QueryLimits limits() const EC_EXCLUDES(limits_mutex_) {
+    const MutexLock lock(limits_mutex_);
+    return limits_;
+  }
   Engine& engine() const { return engine_; }
   const catalog::Catalog& catalog() const { return catalog_; }
 
@@ -174,6 +186,8 @@ class QueryService {
   const catalog::Catalog& catalog_;
   const catalog::DeviceIndex* const devices_;
   SeriesSummaries summaries_;
+  mutable Mutex limits_mutex_;
+  QueryLimits limits_ EC_GUARDED_BY(limits_mutex_);
 };
 
 }  // namespace edgecase::query

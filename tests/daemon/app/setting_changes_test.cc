@@ -39,6 +39,13 @@ TEST_CASE("setting changes: what holds at once, and what needs a restart") {
   moved.influx.rules[0].line = 13;
   CHECK(changes_of(after, moved).now.empty());
 
+  after = before;
+  after.limits.query_windows = 7;
+  after.limits.query_statements = 7;
+  changes = changes_of(before, after);
+  CHECK(changes.now == "limits.query-windows");
+  CHECK(changes.at_restart == "limits.query-statements");
+
   // From nothing to something, or back, is built at the start alone.
   after = before;
   after.mqtt.broker = "";

@@ -67,7 +67,8 @@ TEST_CASE("functions: what they hold, and how many windows they make up, is boun
     CHECK_MESSAGE(rows_of(question_points(), "SELECT " + call +
                                                  " FROM m WHERE time > 0 AND time < 300s "
                                                  "GROUP BY time(1u) fill(0)") ==
-                      "ERR max-select-buckets limit exceeded: (100001/100000)",
+                      "ERR max-select-buckets limit exceeded: (100001/100000); "
+                      "limits.query-windows is 100000",
                   call);
   }
 }

@@ -126,7 +126,7 @@ TEST_CASE("select: windows are refused before anything is read where there are t
   REQUIRE(room.write(kSummedLines));
   room.asking.limits.windows = 10;
   CHECK(room.ask("SELECT mean(v) FROM cpu WHERE time >= 0 AND time < 11s GROUP BY time(1s)") ==
-        "max-select-buckets limit exceeded: (11/10)");
+        "max-select-buckets limit exceeded: (11/10); limits.query-windows is 10");
   room.asking.limits.points = 0;
   CHECK(room.ask("SELECT mean(v) FROM cpu WHERE time >= '1700-01-01' GROUP BY time(1ns)")
             .starts_with("max-select-buckets limit exceeded: ("));

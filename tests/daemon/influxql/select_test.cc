@@ -322,9 +322,11 @@ TEST_CASE("select: limits end it with their names") {
   room.asking.limits.points = 3;
   CHECK(room.ask("SELECT v FROM m") == "m time v | 1 1 | 2 2 | 3 3");
   room.asking.limits.points = 2;
-  CHECK(room.ask("SELECT v FROM m") == "max-select-point limit exceeded: (3/2)");
+  CHECK(room.ask("SELECT v FROM m") ==
+        "max-select-point limit exceeded: (3/2); limits.query-points is 2");
   room.asking.limits.series = 1;
-  CHECK(room.ask("SELECT v FROM m") == "max-select-series limit exceeded: (2/1)");
+  CHECK(room.ask("SELECT v FROM m") ==
+        "max-select-series limit exceeded: (2/1); limits.query-series is 1");
   CHECK(room.ask("SELECT v FROM m WHERE s = 'a'") == "m time v | 1 1");
   room.asking.limits.held_bytes = 100;
   CHECK(room.ask("SELECT v FROM m WHERE s = 'a'") ==
