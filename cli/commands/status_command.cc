@@ -1,9 +1,11 @@
 #include <CLI/CLI.hpp>
+#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <thread>
 
 #include "commands/commands.h"
 #include "daemon_client.h"
@@ -11,6 +13,7 @@
 #include "json_text.h"
 #include "output.h"
 #include "reading_output.h"
+#include "status_summary.h"
 #include "wire/errors.h"
 #include "wire/routes.h"
 #include "wire/time_text.h"
@@ -21,6 +24,9 @@ namespace {
 struct StatusArguments {
   ConnectionArguments connection;
   bool json = false;
+  bool all = false;
+  bool health = false;
+  std::uint32_t watch_seconds = 0;  // 0: once
 };
 
 constexpr std::size_t kNameColumn = 28;
@@ -99,35 +105,61 @@ void print_object(const nlohmann::ordered_json& object, std::size_t indent) {
   }
 }
 
-// One line where something that was acknowledged is not there; nothing else.
-void print_losses(const nlohmann::ordered_json& document) {
-  const auto losses = document.value(nlohmann::ordered_json::json_pointer("/rates/not_stored"),
-                                     nlohmann::ordered_json::object());
-  std::uint64_t all = 0;
-  std::string causes;
-  for (const char* const cause : {"expired", "replaced", "erased", "evicted"}) {
-    const auto count = losses.value(cause, std::uint64_t{0});
-    if (count == 0) continue;
-    all += count;
-    causes += (causes.empty() ? "" : ", ") + std::string(cause) + " " + count_text(count);
+// The daemon's answer; an error is told.
+Result<nlohmann::ordered_json> ask(DaemonClient& client) {
+  EC_ASSIGN_OR_RETURN(const std::string body, client.get_small(wire::routes::kStatus));
+  auto document = nlohmann::ordered_json::parse(body, nullptr, false);
+  if (!document.is_object()) return io_error("the daemon's answer is no object");
+  return document;
+}
+
+void print(const nlohmann::ordered_json& document, bool is_all) {
+  if (is_all) {
+    print_object(document, 0);
+  } else {
+    write_out(stdout, status_summary(document));
   }
-  if (all == 0) return;
-  write_out(stdout, "not kept since the start: " + count_text(all) + " acknowledged readings (" +
-                        causes + ")\n");
+}
+
+// Again and again, until nobody reads it. A daemon that is away is said, and waited for.
+int watch(DaemonClient& client, const StatusArguments& arguments) {
+  const bool on_terminal = is_terminal(stdout);
+  for (;;) {
+    const Result<nlohmann::ordered_json> document = ask(client);
+    if (on_terminal) std::fputs("\x1b[H\x1b[J", stdout);
+    if (document.ok()) {
+      print(*document, arguments.all);
+    } else {
+      write_out(stdout, "! " + document.status().message() + "\n");
+    }
+    if (!on_terminal) write_out(stdout, "\n");
+    if (const int code = finish_stdout(); code != wire::kExitOk) return code;
+    std::this_thread::sleep_for(std::chrono::seconds(arguments.watch_seconds));
+  }
+}
+
+// For whoever starts and watches the daemon: whether it answers and takes writes. Asks what needs
+// no token.
+int run_health(DaemonClient& client) {
+  const Result<std::string> answer = client.get_small(wire::routes::kReadyz);
+  if (!answer.ok()) return report_failure(answer.status());
+  write_out(stdout, *answer + (answer->ends_with('\n') ? "" : "\n"));
+  return finish_stdout();
 }
 
 int run_status(const StatusArguments& arguments) {
   DaemonClient client(arguments.connection);
-  const Result<std::string> body = client.get_small(wire::routes::kStatus);
-  if (!body.ok()) return report_failure(body.status());
+  if (arguments.health) return run_health(client);
+  if (arguments.watch_seconds > 0) return watch(client, arguments);
   if (arguments.json) {
+    const Result<std::string> body = client.get_small(wire::routes::kStatus);
+    if (!body.ok()) return report_failure(body.status());
     write_out(stdout, *body + (body->ends_with('\n') ? "" : "\n"));
     return finish_stdout();
   }
-  const auto document = nlohmann::ordered_json::parse(*body, nullptr, false);
-  if (!document.is_object()) return report_failure(io_error("the daemon's answer is no object"));
-  print_object(document, 0);
-  print_losses(document);
+  const Result<nlohmann::ordered_json> document = ask(client);
+  if (!document.ok()) return report_failure(document.status());
+  print(*document, arguments.all);
   return finish_stdout();
 }
 
@@ -136,10 +168,26 @@ int run_status(const StatusArguments& arguments) {
 void add_status_command(CLI::App& app, Action& action) {
   auto arguments = std::make_shared<StatusArguments>();
   CLI::App* command = app.add_subcommand(
-      "status", "Show the daemon's health, clock, both drives, rates and sources");
-  command->add_flag("--json", arguments->json, "One JSON document");
+      "status",
+      "Show the daemon's health, clock, both drives, rates and sources; what is wrong first");
+  CLI::Option* const json = command->add_flag("--json", arguments->json, "One JSON document");
+  CLI::Option* const all =
+      command->add_flag("-v,--verbose", arguments->all, "All that the daemon tells of itself");
+  CLI::Option* const watch =
+      command
+          ->add_option("--watch", arguments->watch_seconds,
+                       "Again every so many seconds (1 to 3600; 2 when no number is given)")
+          ->expected(0, 1)
+          ->default_str("2")
+          ->check(CLI::Range(1, 3600));
+  command
+      ->add_flag("--health", arguments->health,
+                 "Say only whether the daemon takes writes; exit 0 if it does. Needs no token")
+      ->excludes(json, all, watch);
+  json->excludes(all, watch);
   add_connection_options(*command, arguments->connection);
-  command->footer(help_footer({"edgecase status"}));
+  command->footer(
+      help_footer({"edgecase status", "edgecase status --watch", "edgecase status --health"}));
   command->callback(
       [arguments, &action] { action = [arguments] { return run_status(*arguments); }; });
 }

@@ -111,9 +111,10 @@ class DamageFlow(unittest.TestCase):
                                           "from": moment, "to": moment}])
         self.assertEqual((found["unreadable_entries"], found["lost_more"]), (1, False))
         self.assertIn(found["path"] + ": " + found["problem"] + "; 1 entries cannot be read", self.daemon.log())
-        shown = self.place.cli("status").stdout
-        for words in (found["path"], "big.text", moment):
-            self.assertIn(words, shown)
+        for arguments in ((), ("-v",)):  # the page names it first; all of it holds it
+            shown = self.place.cli("status", *arguments).stdout
+            for words in (found["path"], "big.text", moment):
+                self.assertIn(words, shown)
         with urllib.request.urlopen(f"http://localhost:{self.daemon.port()}/metrics",
                                     timeout=TIME_LIMIT_SECONDS) as answer:
             self.assertIn("edgecase_scrub_damaged_files 1\n", answer.read().decode())

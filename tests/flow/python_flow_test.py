@@ -235,8 +235,8 @@ class PythonFlow(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             subprocess.run(["cp", "-r", SOURCE, f"{folder}/source"], check=True)
             made = subprocess.run([sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation",
-                                   "--no-index", "-q", "-w", folder, f"{folder}/source"], capture_output=True, text=True, check=False,
-                                  env=clean_environment())
+                                   "--no-index", "-q", "-w", folder, f"{folder}/source"], capture_output=True,
+                                  text=True, check=False, env=clean_environment())
             wheels = [name for name in os.listdir(folder) if name.endswith(".whl")]
             if made.returncode != 0 and re.search("No module named|invalid command 'bdist_wheel'", made.stderr):
                 self.skipTest("pip, setuptools or wheel is not installed")

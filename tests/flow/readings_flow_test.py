@@ -237,7 +237,20 @@ class ReadingsFlow(unittest.TestCase):
         self.assertEqual(last[1], f"default,list,a,{T1},2,float")
         status = json.loads(self.ok("status", "--json"))
         self.assertTrue(status["ready"])
-        shown = self.ok("status")
+        page = self.ok("status").splitlines()
+        self.assertLessEqual(len(page), 14)
+        self.assertIn("ready, all is well", page[0])
+        self.assertEqual(self.ok("status", "--health"), "ready\n")
+        for odd in (["--health", "--json"], ["--json", "-v"], ["--watch", "0"], ["--watch", "x"]):
+            self.fails(2, "status", *odd)
+        watched = subprocess.Popen([PROGRAM, "status", "--watch", "1"], stdout=subprocess.PIPE, text=True,
+                                   env=clean_environment({"EDGECASE_HTTP_SOCKET": self.place.socket}))
+        with watched:
+            heads = [line for line in (watched.stdout.readline() for _ in range(len(page) + 2))
+                     if line.startswith("EdgeCase ")]
+            watched.terminate()
+        self.assertEqual(len(heads), 2)
+        shown = self.ok("status", "-v")
         self.assertIn("drives", shown)
         for words in ("expiry waits ", "expiry waits seconds ", "held bytes ", "held seconds "):
             self.assertIn("\n  " + words, shown)
