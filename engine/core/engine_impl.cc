@@ -47,6 +47,7 @@ EngineImpl::EngineImpl(const Options& options, const Environment& environment, S
       tasks_(environment.executor),
       health_(environment.clock, environment.listener),
       budget_(options_, *parts_.versions),
+      feed_bounds_(options_.feeds),
       wal_(environment.file_system, environment.random,
            {options_.metadata_directory, parts_.id, options_.wal_segment_bytes,
             options_.wal_limit_bytes, parts_.keys.get()}),
@@ -60,9 +61,9 @@ EngineImpl::EngineImpl(const Options& options, const Environment& environment, S
                  return options_.removal == Removal::Overwrite || views_.has_erased() ||
                         parts_.versions->has_erasures();
                }),
-      store_{options_, environment_,      parts_.id,        tasks_,      health_,
-             budget_,  parts_.keys.get(), *parts_.versions, wal_,        tables_,
-             remover_, expiry_clock_,     views_,           revocations_},
+      store_{options_, environment_,      parts_.id,        tasks_,       health_,
+             budget_,  parts_.keys.get(), *parts_.versions, wal_,         tables_,
+             remover_, expiry_clock_,     views_,           revocations_, feed_bounds_},
       values_(environment.file_system, options_.values_directory, parts_.id,
               parts_.values_away.ok(), [this] { return admit_values(); }),
       room_(store_, values_),
@@ -210,6 +211,14 @@ std::shared_ptr<const Snapshot> EngineImpl::snapshot() {
 
 std::weak_ptr<const void> EngineImpl::held_snapshots() {
   return reads_.held_snapshots();
+}
+
+Status EngineImpl::set_feed_bounds(std::vector<CommitPosition> bounds) {
+  if (bounds.size() > kFeedBoundsMax)
+    return invalid_argument(std::to_string(bounds.size()) + " feed bounds, " +
+                            std::to_string(kFeedBoundsMax) + " at most");
+  feed_bounds_.set(std::move(bounds));
+  return ok();
 }
 
 bool EngineImpl::is_revoked(NamespaceId namespace_id, ByteView first, ByteView last,

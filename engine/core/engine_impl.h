@@ -57,6 +57,8 @@ class EngineImpl final : public Engine {
   Result<std::uint64_t> approximate_size(NamespaceId namespace_id, const KeyRange& range) override;
   Result<std::vector<FileShare>> locate(NamespaceId namespace_id, const KeyRange& range) override;
   std::shared_ptr<const Snapshot> snapshot() override;
+  CommitPosition committed() const override { return views_.visible(); }
+  Status set_feed_bounds(std::vector<CommitPosition> bounds) override;
   std::weak_ptr<const void> held_snapshots() override;
   std::uint64_t revocations() const override { return revocations_.count(); }
   bool is_revoked(NamespaceId namespace_id, ByteView first, ByteView last,
@@ -91,6 +93,7 @@ class EngineImpl final : public Engine {
   Health health_;
   MemoryBudget budget_;
   Revocations revocations_;
+  FeedBounds feed_bounds_;
   Wal wal_;
   TableCache tables_;
   ExpiryClock expiry_clock_;

@@ -22,13 +22,16 @@ struct Cluster {
   std::uint64_t entries = 0;
   std::uint64_t deletes = 0;
   std::uint64_t stored_bytes = 0;
+  SequenceNumber sequence_min = UINT64_MAX;
 };
 
 // The tables that may hold items of the range, by their smallest key.
-std::vector<TablePointer> tables_of(const Version& version, const FullKeyRange& range) {
+std::vector<TablePointer> tables_of(const Version& version, const FullKeyRange& range,
+                                    SequenceNumber newer_than = 0) {
   std::vector<TablePointer> found;
   for (const TablePointer& table : version.tables) {
-    if (table->largest < range.lower || (!range.upper.empty() && table->smallest >= range.upper))
+    if (table->largest < range.lower || (!range.upper.empty() && table->smallest >= range.upper) ||
+        table->sequence_max <= newer_than)
       continue;
     found.push_back(table);
   }
@@ -37,12 +40,15 @@ std::vector<TablePointer> tables_of(const Version& version, const FullKeyRange& 
   return found;
 }
 
-// The clusters of a range in key order. Holds a block of records of each table that it stands in,
-// however many items there are.
+// The clusters of a range in key order, of items that hold something newer than `newer_than`. Holds
+// a block of records of each table that it stands in, however many items there are.
 class ClusterStream {
  public:
-  ClusterStream(const Version& version, TableCache& tables, const FullKeyRange& range)
-      : tables_(tables), range_(range), waiting_(tables_of(version, range)) {
+  ClusterStream(const VisibleView& at, TableCache& tables, const FullKeyRange& range)
+      : tables_(tables),
+        range_(range),
+        newer_than_(at.newer_than),
+        waiting_(tables_of(*at.view->version, range, newer_than_)) {
     std::reverse(waiting_.begin(), waiting_.end());
   }
 
@@ -80,6 +86,7 @@ class ClusterStream {
   }
 
   Status push(Cursor cursor) {
+    while (cursor->valid() && cursor->record().sequence_max <= newer_than_) cursor->next_record();
     if (!cursor->valid()) return cursor->status();
     if (!range_.upper.empty() && cursor->record().first >= range_.upper) return ok();
     open_.push_back(std::move(cursor));
@@ -97,12 +104,14 @@ class ClusterStream {
     cluster.entries += record.entries;
     cluster.deletes += record.deletes;
     cluster.stored_bytes += record.pointer.size_bytes;
+    cluster.sequence_min = std::min(cluster.sequence_min, record.sequence_min);
     cursor->next_record();
     return push(std::move(cursor));
   }
 
   TableCache& tables_;
   const FullKeyRange& range_;
+  const SequenceNumber newer_than_;
   std::vector<TablePointer> waiting_;  // not begun, the first of them at the end
   std::vector<Cursor> open_;           // a heap, on top the smallest key
 };
@@ -118,6 +127,7 @@ class Counter {
   Counter(const VisibleView& at, TableCache& tables, ExpiryView expiry, const FullKeyRange& range,
           Patience* patience, Sink& sink)
       : range_(range),
+        newer_than_(at.newer_than),
         hidden_(at),
         expiry_(std::move(expiry)),
         merge_(merge_view(at, tables, range, Direction::Forward, false, kUnreadBytes)),
@@ -138,7 +148,8 @@ class Counter {
       EC_TRY(count_memory_before(cluster.first));
       const bool inside =
           cluster.first >= range_.lower && (range_.upper.empty() || cluster.last < range_.upper);
-      const bool alone = (!memory_->valid() || memory_->full_key() > cluster.last) &&
+      const bool alone = cluster.sequence_min > newer_than_ &&
+                         (!memory_->valid() || memory_->full_key() > cluster.last) &&
                          (hidden_.empty() || !hidden_.touches(cluster.first, cluster.last)) &&
                          !expiry_.may_hide(cluster.first, cluster.last);
       if (inside && alone && cluster.items == 1 && sink_.takes_whole(cluster)) {
@@ -153,7 +164,7 @@ class Counter {
 
  private:
   bool is_live(const EntryView& entry) const {
-    return entry.kind == EntryKind::Put &&
+    return entry.kind == EntryKind::Put && entry.sequence > newer_than_ &&
            (hidden_.empty() || !hidden_.hides(entry.full_key, entry.sequence)) &&
            !expiry_.hides(entry.full_key);
   }
@@ -207,6 +218,7 @@ class Counter {
   }
 
   const FullKeyRange& range_;
+  const SequenceNumber newer_than_;
   const HiddenRanges hidden_;
   const ExpiryView expiry_;
   std::unique_ptr<MergeCursor> merge_;
@@ -294,7 +306,7 @@ Result<RangeStats> count_range(const VisibleView& at, TableCache& tables, Expiry
   if (range.empty()) return RangeStats{};
   RangeSink sink;
   EC_TRY(Counter(at, tables, std::move(expiry), range, patience, sink)
-             .count(ClusterStream(*at.view->version, tables, range)));
+             .count(ClusterStream(at, tables, range)));
   return RangeStats{sink.entries, whole_bytes(sink.stored_bytes)};
 }
 
@@ -304,7 +316,7 @@ Status summarize_range(const VisibleView& at, TableCache& tables, ExpiryView exp
   if (range.empty()) return ok();
   PrefixSink sink(prefix_bytes, take);
   EC_TRY(Counter(at, tables, std::move(expiry), range, patience, sink)
-             .count(ClusterStream(*at.view->version, tables, range)));
+             .count(ClusterStream(at, tables, range)));
   return sink.finish();
 }
 

@@ -63,10 +63,12 @@ void add_log_shares(const VisibleView& at, const FullKeyRange& range,
 }  // namespace
 
 VisibleView ReadPath::view_for(const ReadOptions& options) const {
-  if (options.snapshot == nullptr) return store_.views.now();
-  VisibleView at = static_cast<const EngineSnapshot&>(*options.snapshot).at();
+  VisibleView at = options.snapshot == nullptr
+                       ? store_.views.now()
+                       : static_cast<const EngineSnapshot&>(*options.snapshot).at();
   // Ranges that were erased since.
-  at.erased = store_.views.erased();
+  if (options.snapshot != nullptr) at.erased = store_.views.erased();
+  at.newer_than = options.newer_than;
   return at;
 }
 

@@ -25,6 +25,8 @@ struct VisibleView {
   SequenceNumber visible = 0;
   // What was erased since, whatever is visible: null for none.
   std::shared_ptr<const RangeDeleteLayers> erased = nullptr;
+  // Scans and counts show nothing but what is newer.
+  SequenceNumber newer_than = 0;
 };
 
 class EngineSnapshot final : public Snapshot {
@@ -34,6 +36,7 @@ class EngineSnapshot final : public Snapshot {
       : generation_(std::move(generation)), at_(std::move(at)), revocations_(revocations) {}
   const VisibleView& at() const { return at_; }
   std::uint64_t revocations() const override { return revocations_; }
+  CommitPosition committed() const override { return at_.visible; }
   bool keeps_memory() const override {
     const ReadView& view = *at_.view;
     return view.active->is_written_out() ||

@@ -97,6 +97,7 @@ class ScanIterator final : public Iterator {
   const Status& status() const override { return status_; }
   ByteView key() const override { return user_key_of(entry_->full_key); }
   ByteView value() override { return valid_ && !is_large() ? entry_->value : ByteView(); }
+  CommitPosition position() const override { return entry_->sequence; }
 
   Result<std::unique_ptr<LargeValue>> large_value() override {
     if (!valid_ || large_value_bytes_ == kNoLargeValues) return std::unique_ptr<LargeValue>();
@@ -161,7 +162,7 @@ class ScanIterator final : public Iterator {
   bool is_large() const { return entry_->value.size() >= large_value_bytes_; }
 
   bool is_shown(const EntryView& entry) const {
-    return entry.kind == EntryKind::Put &&
+    return entry.kind == EntryKind::Put && entry.sequence > at_.newer_than &&
            (hidden_.empty() || !hidden_.hides(entry.full_key, entry.sequence)) &&
            (expiry_.empty() || !expiry_.hides(entry.full_key));
   }

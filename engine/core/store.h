@@ -14,6 +14,7 @@
 #include "edgecase/options.h"
 #include "expiry/expiry_clock.h"
 #include "expiry/expiry_view.h"
+#include "feed/feed_bounds.h"
 #include "file/file_remover.h"
 #include "table/table_cache.h"
 #include "version/version_set.h"
@@ -35,6 +36,7 @@ struct Store {
   ExpiryClock& expiry_clock;
   Views& views;
   Revocations& revocations;
+  const FeedBounds& feed_bounds;
 
   // By the time at which reads of the namespace do not see entries any more. Empty: never.
   ExpiryView expiry_of_reads(NamespaceId namespace_id) const {

@@ -55,6 +55,10 @@ class CountingEngine final : public Engine {
     return model_.approximate_size(id, range);
   }
   std::shared_ptr<const Snapshot> snapshot() override { return model_.snapshot(); }
+  CommitPosition committed() const override { return model_.committed(); }
+  Status set_feed_bounds(std::vector<CommitPosition> bounds) override {
+    return model_.set_feed_bounds(std::move(bounds));
+  }
   std::weak_ptr<const void> held_snapshots() override { return model_.held_snapshots(); }
   std::uint64_t revocations() const override { return model_.revocations(); }
   bool is_revoked(NamespaceId id, ByteView first, ByteView last,
@@ -113,6 +117,7 @@ class CountingEngine final : public Engine {
     }
     ByteView key() const override { return iterator_->key(); }
     ByteView value() override { return iterator_->value(); }
+    CommitPosition position() const override { return iterator_->position(); }
     const Status& status() const override { return iterator_->status(); }
 
    private:

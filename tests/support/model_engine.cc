@@ -67,9 +67,11 @@ class ModelSnapshot final : public Snapshot {
         state_(state),
         shortages_(state->shortages),
         revocations_(state->revocations.count()),
+        committed_(state->stats.last_sequence),
         view_(std::move(state), std::move(contents)) {}
   const ModelEngine::Contents& contents() const { return view_.held(); }
   std::uint64_t revocations() const override { return revocations_; }
+  CommitPosition committed() const override { return committed_; }
   bool keeps_memory() const override {
     const std::lock_guard lock(state_->mutex);
     return state_->shortages > shortages_;
@@ -80,6 +82,7 @@ class ModelSnapshot final : public Snapshot {
   std::shared_ptr<State> state_;
   const std::uint64_t shortages_;
   const std::uint64_t revocations_;
+  const CommitPosition committed_;
   View<ModelEngine::Contents, State> view_;
 };
 
@@ -91,10 +94,11 @@ template <typename State>
 class ModelIterator final : public Iterator {
  public:
   ModelIterator(std::shared_ptr<State> state, std::shared_ptr<Map> map, KeyRange range,
-                Direction direction)
+                const ReadOptions& options)
       : view_(std::move(state), std::move(map)),
         range_(std::move(range)),
-        reverse_(direction == Direction::Reverse) {
+        reverse_(options.direction == Direction::Reverse),
+        newer_than_(options.newer_than) {
     if (!reverse_) {
       settle(map_().lower_bound(range_.lower));
     } else {
@@ -105,9 +109,9 @@ class ModelIterator final : public Iterator {
   bool valid() const override { return valid_; }
   void next() override {
     if (reverse_) {
-      settle_before(position_);
+      settle_before(at_);
     } else {
-      settle(std::next(position_));
+      settle(std::next(at_));
     }
   }
   void seek(ByteView key) override {
@@ -119,25 +123,32 @@ class ModelIterator final : public Iterator {
       settle_before(map_().upper_bound(key));
     }
   }
-  ByteView key() const override { return position_->first; }
-  ByteView value() override { return position_->second; }
+  ByteView key() const override { return at_->first; }
+  ByteView value() override { return at_->second.bytes; }
+  CommitPosition position() const override { return at_->second.position; }
   const Status& status() const override { return status_; }
 
  private:
   const Map& map_() const { return *view_.held(); }
-  void settle(Map::const_iterator position) {
-    position_ = position;
-    valid_ = position_ != map_().end() && within(range_, position_->first);
+  bool is_old() const { return at_->second.position <= newer_than_; }
+  void settle(Map::const_iterator at) {
+    for (at_ = at; at_ != map_().end() && is_old();) ++at_;
+    valid_ = at_ != map_().end() && within(range_, at_->first);
   }
-  void settle_before(Map::const_iterator position) {
-    valid_ = position != map_().begin();
-    if (valid_) settle(std::prev(position));
+  void settle_before(Map::const_iterator at) {
+    valid_ = false;
+    while (at != map_().begin() && !valid_) {
+      at_ = --at;
+      if (!within(range_, at_->first)) return;
+      valid_ = !is_old();
+    }
   }
 
   View<std::shared_ptr<Map>, State> view_;
   KeyRange range_;
   bool reverse_;
-  Map::const_iterator position_;
+  const CommitPosition newer_than_;
+  Map::const_iterator at_;
   bool valid_ = false;
   Status status_;
 };
@@ -275,8 +286,10 @@ Status ModelEngine::apply(const WriteBatch& batch) {
   while (const auto entry = reader.next()) {
     std::shared_ptr<Map>& map = state_->contents[entry->namespace_id];
     if (map.use_count() > 1) map = std::make_shared<Map>(*map);
+    const CommitPosition position = ++state_->stats.last_sequence;
     if (entry->kind == engine::EntryKind::Put) {
-      map->insert_or_assign(Bytes(entry->key), Bytes(entry->value).append(entry->end));
+      map->insert_or_assign(Bytes(entry->key),
+                            Value{Bytes(entry->value).append(entry->end), position});
     } else if (entry->is_range()) {
       map->erase(map->lower_bound(entry->key),
                  entry->value.empty() ? map->end() : map->lower_bound(entry->value));
@@ -288,7 +301,6 @@ Status ModelEngine::apply(const WriteBatch& batch) {
       map->erase(found);
     }
     state_->stats.user_bytes_written += entry->key.size() + entry->value.size() + entry->end.size();
-    ++state_->stats.last_sequence;
   }
   return ok();
 }
@@ -324,7 +336,7 @@ Result<Bytes> ModelEngine::get(NamespaceId namespace_id, ByteView key, const Rea
   EC_ASSIGN_OR_RETURN(const std::shared_ptr<Map> map, contents(namespace_id, options));
   const auto found = map->find(key);
   if (found == map->end()) return not_found("no such key");
-  return found->second;
+  return found->second.bytes;
 }
 
 Result<std::unique_ptr<Iterator>> ModelEngine::scan(NamespaceId namespace_id, const KeyRange& range,
@@ -332,7 +344,7 @@ Result<std::unique_ptr<Iterator>> ModelEngine::scan(NamespaceId namespace_id, co
   const std::lock_guard lock(state_->mutex);
   EC_ASSIGN_OR_RETURN(std::shared_ptr<Map> map, contents(namespace_id, options));
   return std::unique_ptr<Iterator>(
-      new ModelIterator<State>(state_, std::move(map), range, options.direction));
+      new ModelIterator<State>(state_, std::move(map), range, options));
 }
 
 Result<RangeStats> ModelEngine::range_stats(NamespaceId namespace_id, const KeyRange& range,
@@ -341,8 +353,9 @@ Result<RangeStats> ModelEngine::range_stats(NamespaceId namespace_id, const KeyR
   EC_ASSIGN_OR_RETURN(const std::shared_ptr<Map> map, contents(namespace_id, options));
   RangeStats stats;
   for (auto i = map->lower_bound(range.lower); i != map->end() && within(range, i->first); ++i) {
+    if (i->second.position <= options.newer_than) continue;
     ++stats.entries;
-    stats.stored_bytes += i->first.size() + i->second.size();
+    stats.stored_bytes += i->first.size() + i->second.bytes.size();
   }
   return stats;
 }
@@ -420,7 +433,7 @@ Eviction ModelEngine::plan_eviction(const EvictionRequest& request) const {
       if (!engine::has_time(full_key)) continue;
       const std::uint64_t ordinal = engine::ordinal_in(full_key);
       if (ordinal < state_->rules.given_up_below(id)) continue;
-      bytes_at[engine::time_of_ordinal(ordinal)] += key.size() + value.size();
+      bytes_at[engine::time_of_ordinal(ordinal)] += key.size() + value.bytes.size();
     }
   }
   Eviction eviction;

@@ -18,7 +18,11 @@ namespace edgecase::test {
 
 class ModelEngine final : public Engine {
  public:
-  using Map = std::map<Bytes, Bytes, std::less<>>;
+  struct Value {
+    Bytes bytes;
+    CommitPosition position = 0;
+  };
+  using Map = std::map<Bytes, Value, std::less<>>;
   // Namespace id to its contents. Contents are never changed while anyone else holds them.
   using Contents = std::map<NamespaceId, std::shared_ptr<Map>>;
 
@@ -61,6 +65,11 @@ class ModelEngine final : public Engine {
     return stats.stored_bytes;
   }
   std::shared_ptr<const Snapshot> snapshot() override;
+  CommitPosition committed() const override { return stats().last_sequence; }
+  // Entries keep their positions here.
+  Status set_feed_bounds(std::vector<CommitPosition> bounds) override {
+    return bounds.size() > kFeedBoundsMax ? invalid_argument("too many feed bounds") : ok();
+  }
   std::weak_ptr<const void> held_snapshots() override;
   std::uint64_t revocations() const override;
   bool is_revoked(NamespaceId namespace_id, ByteView first, ByteView last,

@@ -7,16 +7,18 @@ ENGINE = {
     "base": [],
     "crypto": ["base", "file"],
     "expiry": ["base"],
+    "feed": ["base"],
     "file": ["base"],
     "log": ["base", "file", "crypto"],
     "buffer": _BELOW_BUFFER,
     "metadata": _BELOW_BUFFER,
     "value": _BELOW_BUFFER,
-    "table": _BELOW_BUFFER + ["expiry", "buffer", "metadata", "value"],
-    "version": _BELOW_BUFFER + ["expiry", "buffer", "metadata", "value", "table"],
-    "compaction": _BELOW_BUFFER + ["expiry", "buffer", "metadata", "value", "table", "version"],
+    "table": _BELOW_BUFFER + ["expiry", "feed", "buffer", "metadata", "value"],
+    "version": _BELOW_BUFFER + ["expiry", "feed", "buffer", "metadata", "value", "table"],
+    "compaction": _BELOW_BUFFER + ["expiry", "feed", "buffer", "metadata", "value", "table", "version"],
     "scrub": _BELOW_BUFFER + ["metadata", "value", "table", "version"],
-    "core": _BELOW_BUFFER + ["expiry", "buffer", "metadata", "value", "table", "version", "compaction", "scrub"],
+    "core": _BELOW_BUFFER
+    + ["expiry", "feed", "buffer", "metadata", "value", "table", "version", "compaction", "scrub"],
     "check": ["base", "expiry", "file", "crypto", "log", "buffer", "metadata", "value", "table", "version", "core"],
 }
 

@@ -60,6 +60,11 @@ struct NamespaceInfo {
   NamespaceOptions options;
 };
 
+// A place in the order of commits. Each entry has one, later ones have larger ones; 0 lies before
+// all. Whoever reads what was committed after a position has a change feed: engine/feed/DESIGN.md.
+using CommitPosition = std::uint64_t;
+inline constexpr std::size_t kFeedBoundsMax = 256;
+
 // A frozen view of the store, but for what is revoked. Keeps memory and files alive, and with them
 // the bytes of what was revoked since: release it soon, and at once when Engine::revocations() has
 // changed since it was taken.
@@ -70,6 +75,8 @@ class Snapshot {
   virtual std::uint64_t revocations() const = 0;
   // Whether it keeps memtables in memory that nobody else would need: they are written out by now.
   virtual bool keeps_memory() const = 0;
+  // The position of the newest entry in it.
+  virtual CommitPosition committed() const = 0;
 };
 
 // Asked now and then by what takes long, on its thread: it may wait there, for others to have their
@@ -97,6 +104,9 @@ struct ReadOptions {
   bool fill_cache = true;                    // off for scans of everything
   // scan() only: values of so many bytes and more are read in pieces, by Iterator::large_value().
   std::uint64_t large_value_bytes = kNoLargeValues;
+  // scan(), range_stats() and summarize(): only entries that were committed after it, as far as
+  // they are current: what a newer one, a delete or a rule hides stays hidden.
+  CommitPosition newer_than = 0;
   Patience* patience = nullptr;  // of range_stats() and summarize(); null: nobody is asked
   // scan() only: is told of damage that the scan comes to, which then goes on behind it. An older
   // version of what is lost is never shown in its place. Null: the scan ends there, with
@@ -210,6 +220,15 @@ class Engine {
   virtual Result<std::uint64_t> approximate_size(NamespaceId namespace_id,
                                                  const KeyRange& range) = 0;
   virtual std::shared_ptr<const Snapshot> snapshot() = 0;
+  // The position of the newest entry that readers see.
+  virtual CommitPosition committed() const = 0;
+  // Tells where those stand who read by positions: kFeedBoundsMax at most. Flushes and merges may
+  // give an entry a later position when they write it again. From here on they move none from at or
+  // before a bound to behind it, and none that lies behind the newest bound. No bounds: nobody
+  // reads by positions. Not durable: with Options::feeds nothing moves between open() and the first
+  // call. A new bound is kept from the first moment if it is a committed() that was asked for after
+  // the call before. InvalidArgument: too many.
+  virtual Status set_feed_bounds(std::vector<CommitPosition> bounds) = 0;
   // Expires once nobody holds a snapshot any more that was taken before the call.
   virtual std::weak_ptr<const void> held_snapshots() = 0;
 

@@ -40,6 +40,8 @@ class Iterator {
   virtual Result<std::unique_ptr<LargeValue>> large_value() {
     return std::unique_ptr<LargeValue>();
   }
+  // The place of the entry in the order of commits (Engine::committed()). Only when valid().
+  virtual std::uint64_t position() const = 0;
   virtual const Status& status() const = 0;
 };
 

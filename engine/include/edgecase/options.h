@@ -86,6 +86,10 @@ struct Options {
   // without.
   std::optional<MasterKeys> encryption = std::nullopt;
 
+  // Somebody may read by positions of commits: until Engine::set_feed_bounds() is called, entries
+  // keep theirs.
+  bool feeds = false;
+
   ExpiryMode expiry = ExpiryMode::Bounded;
   Removal removal = Removal::Unlink;
   // Kept free on each drive for what makes room when it is full: erasing, and shorter retention,

@@ -1,0 +1,49 @@
+// How far the sequences of entries may rise that are written again. A group whose entries share one
+// sequence needs no column for it; but whoever reads what is newer than a position
+// (engine/feed/DESIGN.md) must not see old entries as new, nor miss what was not read yet.
+//
+// Flushes and merges take a copy when they begin. A value; immutable.
+#pragma once
+
+#include <algorithm>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "base/entry.h"
+
+namespace edgecase::engine {
+
+class RaiseLimits {
+ public:
+  // Nobody reads by positions: any sequence may rise.
+  RaiseLimits() = default;
+  // No entry comes from at most a bound behind it, and none behind the newest rises: bounds that
+  // are set while a merge runs lie there. Empty: nothing rises at all.
+  explicit RaiseLimits(std::vector<SequenceNumber> bounds) : bounds_(std::move(bounds)) {
+    std::sort(bounds_->begin(), bounds_->end());
+    bounds_->erase(std::unique(bounds_->begin(), bounds_->end()), bounds_->end());
+  }
+
+  bool is_free() const { return !bounds_.has_value(); }
+
+  // Where nothing but the entries themselves has a sequence up to `max`: what they may rise to. An
+  // entry takes the first of these that is not below its own, or else keeps its own. Ascending.
+  std::vector<SequenceNumber> levels_up_to(SequenceNumber max) const;
+
+  // The same for the entries of one group, each interval's to the largest that is there. Whether
+  // all are alike then.
+  bool raise(std::span<SequenceNumber> sequences) const;
+
+ private:
+  std::optional<std::vector<SequenceNumber>> bounds_;  // ascending
+};
+
+// One sequence by such levels.
+inline SequenceNumber raised(std::span<const SequenceNumber> levels, SequenceNumber sequence) {
+  const auto level = std::lower_bound(levels.begin(), levels.end(), sequence);
+  return level == levels.end() ? sequence : *level;
+}
+
+}  // namespace edgecase::engine
