@@ -32,9 +32,6 @@ constexpr std::size_t kFruitlessMax = 8;
 constexpr double kFruitlessShare = 0.1;
 constexpr std::size_t kSkippedRoundsMax = 16;
 
-// How many merges of single values are remembered; old ones fade.
-constexpr double kSharesRemembered = 4;
-
 }  // namespace
 
 std::uint64_t item_bytes_of_groups(const Version& version) {
@@ -62,7 +59,7 @@ void GarbageEstimate::follow(const Version& version) {
 }
 
 // Suspects single values. Their records tell when they are merged what runs besides the largest of
-// a namespace will supersede, as far as the last merges tell.
+// a namespace will supersede, if they do as those of the last merge.
 std::uint64_t GarbageEstimate::suspect_singles(const Version& version) {
   std::uint64_t all_bytes = 0;
   std::uint64_t single_bytes = 0;
@@ -94,9 +91,8 @@ void GarbageEstimate::note_singles(const MergePlan& plan, const MergeCounters& c
     largest = std::max(largest, of_run);
   }
   if (items == largest) return;
-  const double share = std::min(
+  superseding_share_ = std::min(
       1.0, static_cast<double>(counters.dropped_items) / static_cast<double>(items - largest));
-  superseding_share_ += (share - superseding_share_) / kSharesRemembered;
 }
 
 // What stays in its run in other tables is as dead as it was.

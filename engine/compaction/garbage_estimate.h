@@ -1,7 +1,7 @@
 // What of a store is garbage, as far as can be told. Of value files it is counted: bytes that no
 // table points to. Of groups it is deduced, since they do not say which of their keys newer runs
 // supersede: tables are sampled, and samples carried on (garbage_ledger.h). Of single values the
-// last merges tell. And of a store that grows: how much of what arrives takes the place of
+// last merge tells. And of a store that grows: how much of what arrives takes the place of
 // something.
 //
 // Threads: the lane's, but for what says otherwise.
@@ -57,7 +57,6 @@ class GarbageEstimate {
 
   // Bytes of garbage a useful byte, known or suspected.
   double share(const Version& version) const { return garbage_share(version, suspected_bytes_); }
-  double dead_share(FileNumber table) const { return ledger_.dead_share(table); }
   // The deadest first.
   std::vector<DeadTable> dead_tables(const Version& version, double share_min) const;
 

@@ -8,9 +8,8 @@ namespace {
 
 constexpr std::size_t kNoSlot = SIZE_MAX;
 
-// Where this part of a group's entries are deletes that can go, it is worth writing it again.
-constexpr std::uint64_t kDeletesShare = 8;
-// A group of whose entries a smaller part is dead is not worth writing again.
+// A group of whose entries a smaller part is dead, or deletes that can go, is not worth writing
+// again.
 constexpr std::uint64_t kDeadShare = 10;
 
 // A step in which `rule`, which may be null, is asked.
@@ -206,7 +205,7 @@ std::size_t MergeJob::choose_slot(const UMetaRecord& record) {
 }
 
 bool MergeJob::has_deletes_to_drop(const UMetaRecord& record) const {
-  if (record.deletes == 0 || record.deletes * kDeletesShare < record.entries) return false;
+  if (record.deletes == 0 || record.deletes * kDeadShare < record.entries) return false;
   return std::none_of(plan_.others.begin(), plan_.others.end(), [&](const TablePointer& table) {
     return table->sequence_min < record.sequence_max && ByteView(table->smallest) <= record.last &&
            record.first <= ByteView(table->largest);

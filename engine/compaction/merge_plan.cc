@@ -9,7 +9,6 @@ namespace {
 
 constexpr std::uint64_t kValueFilesPerMerge = 8;
 constexpr std::uint64_t kValueFileBytesMin = 512u << 10;
-constexpr std::uint64_t kRestTablesPerRun = 8;
 constexpr std::uint64_t kRestTableBytesMin = 1u << 20;
 
 struct Bounds {
@@ -127,8 +126,7 @@ std::uint64_t MergePlan::value_file_bytes() const {
 
 std::uint64_t MergePlan::rest_table_bytes() const {
   const std::uint64_t runs = std::max<std::uint64_t>(1, groups.size());
-  return std::clamp(item_bytes() / runs / kRestTablesPerRun, kRestTableBytesMin,
-                    kTableItemBytesMax);
+  return std::clamp(slice_bytes / runs, kRestTableBytesMin, kTableItemBytesMax);
 }
 
 }  // namespace edgecase::engine

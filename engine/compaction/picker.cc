@@ -33,12 +33,6 @@ void add_run(MergePlan& plan, const Run& run) {
 // Less garbage in a file is not worth a merge: head, index and tail of a small one.
 constexpr std::uint64_t kFileOverheadBytes = 4096;
 
-// A file is a table's own when others use no more than this part of it.
-constexpr std::uint64_t kOwnFileShare = 8;
-
-// Where no more than this part overlaps, relocation is cheap at any time.
-constexpr std::uint64_t kLittleOverlapShare = 4;
-
 // How many bytes may be relocated for each run that a scan had to open beyond the first: about what
 // opening it takes of the processor, a few times over.
 constexpr std::uint64_t kBytesPerScanRun = 16u << 10;
@@ -215,14 +209,12 @@ std::uint64_t scan_runs_for(const Overlap& overlap) {
 
 WindowUse use_of(const Window& window, const Overlap& overlap, const WindowLimits& limits) {
   const std::size_t runs = window.runs.size();
-  const bool little = overlap.overlapping_bytes * kLittleOverlapShare <= window.item_bytes;
-  if (overlap.depth * 2 <= runs && (overlap.depth <= 1 || !little))
+  if (overlap.depth * 2 <= runs)
     return runs >= kWindowMinRecords ? WindowUse::Sink : WindowUse::Nothing;
   if (overlap.depth <= 1) return WindowUse::Nothing;
   if (runs >= kWindowMinScans && limits.scan_runs >= scan_runs_for(overlap))
     return WindowUse::RelocateForScans;
-  const bool wanted = runs >= (little ? kWindowMinRecords : kWindowMinLoad) &&
-                      overlap.overlapping_bytes <= limits.budget_bytes;
+  const bool wanted = runs >= kWindowMinLoad && overlap.overlapping_bytes <= limits.budget_bytes;
   return limits.idle || wanted || window.runs_in_tree >= kRunsMax ? WindowUse::Relocate
                                                                   : WindowUse::Wait;
 }
@@ -297,25 +289,18 @@ MergePlan plan_cleaning(const Version& version, NamespaceId id,
     for (const TablePointer& table : input)
       for (const ValueFileUse& use : table->value_files) used[use.file_number] += use.bytes;
   for (const auto& [number, bytes] : used)
-    if (bytes >= version.live_bytes.at(number) / kOwnFileShare * (kOwnFileShare - 1))
-      plan.evacuated.insert(number);
+    if (bytes >= version.live_bytes.at(number)) plan.evacuated.insert(number);
   plan.set_surroundings(version);
   return plan;
 }
 
-std::optional<MergePlan> plan_range(const Version& version, const Run& into, ByteView from,
-                                    std::uint64_t slice_bytes,
-                                    const std::function<bool(const TableMetadata&)>& is_chosen) {
+MergePlan plan_range(const Version& version, const Run& into, ByteView from,
+                     std::uint64_t slice_bytes) {
   const std::vector<TablePointer>& tables = into.tables;
-  const auto chosen = [&](const TablePointer& table) { return is_chosen(*table); };
-  const auto middle = std::find_if(tables.begin(), tables.end(), [&](const TablePointer& table) {
+  auto at = std::find_if(tables.begin(), tables.end(), [&](const TablePointer& table) {
     return ByteView(table->smallest) > from;
   });
-  auto at = std::find_if(middle, tables.end(), chosen);
-  if (at == tables.end()) {
-    at = std::find_if(tables.begin(), middle, chosen);
-    if (at == middle) return std::nullopt;
-  }
+  if (at == tables.end()) at = tables.begin();
   MergePlan plan;
   plan.mode = MergeMode::Relocate;
   plan.output_level = into.level;

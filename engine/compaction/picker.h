@@ -2,7 +2,6 @@
 // engine/compaction/DESIGN.md.
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <set>
 
@@ -97,11 +96,10 @@ std::optional<MergePlan> pick_emptying(const Version& version, const std::set<Fi
 MergePlan plan_cleaning(const Version& version, NamespaceId id, const std::set<FileNumber>& chosen);
 
 // Merges all runs of groups of the namespace and the life class of `into`, one of them, between two
-// keys into it: from the first of its tables behind `from`, in a circle, that `is_chosen`, on,
-// whole tables of it, until these have about `slice_bytes`. Nothing when none is chosen.
-std::optional<MergePlan> plan_range(const Version& version, const Run& into, ByteView from,
-                                    std::uint64_t slice_bytes,
-                                    const std::function<bool(const TableMetadata&)>& is_chosen);
+// keys into it: from the first of its tables behind `from`, in a circle, on, whole tables of it,
+// until these have about `slice_bytes`.
+MergePlan plan_range(const Version& version, const Run& into, ByteView from,
+                     std::uint64_t slice_bytes);
 
 // Everything of a namespace and a life class between two full keys into one run; single values go
 // with class 0. Nothing when that would change nothing.

@@ -15,8 +15,6 @@ constexpr std::uint64_t kRangeEntryBytesMax = 512;
 // when it is written again. The first where a good part of the drive is free.
 constexpr double kRangeGarbageRoomy = 0.3;
 constexpr double kRangeGarbage = 0.2;
-// Tables of which less is dead, of what is of the deadest, are passed over.
-constexpr double kRangeDeadShare = 0.25;
 // Until it is merged what lives in it is there twice.
 constexpr std::uint64_t kLargestRangePart = 16;
 constexpr std::uint64_t kRangeBytesMin = 1u << 20;
@@ -61,20 +59,13 @@ std::optional<MergePlan> RangeSource::pick_range(const Version& version, const D
     ++runs;
     if (largest == nullptr || run.item_bytes > largest->item_bytes) largest = &run;
   }
-  double share = 0;
-  for (const TablePointer& table : largest->tables)
-    share = std::max(share, garbage_.dead_share(table->number));
-  const auto is_chosen = [&](const TableMetadata& table) {
-    return garbage_.dead_share(table.number) >= kRangeDeadShare * share;
-  };
   windows_.end_slices();
   std::erase_if(range_ends_,
                 [&](const auto& end) { return !version.trees.contains(end.first.first); });
   const std::uint64_t bytes =
       std::min(slice_bytes(context_.options, version, runs, kSlicePart),
                std::max(version.value_bytes() / kLargestRangePart, kRangeBytesMin));
-  return plan_range(version, *largest, range_ends_[{deadest.id, deadest.run->life}], bytes,
-                    is_chosen);
+  return plan_range(version, *largest, range_ends_[{deadest.id, deadest.run->life}], bytes);
 }
 
 void RangeSource::committed(const FinishedMerge& merge, bool own) {

@@ -13,8 +13,6 @@ constexpr std::uint64_t kSurveyTurns = 1u << 13;
 // what a relocation costs grows with the latter.
 constexpr std::uint64_t kBudgetShare = 4;
 
-// Less of the memory limit is not worth the syncs of a slice.
-constexpr std::uint64_t kSliceMemoryPart = 16;
 // While scans wait for the end of it the tables of what is left are written again less often.
 constexpr std::uint64_t kScannedSlicePart = 8;
 // A slice writes a part of a group of each run once more, and a table with what is left. Both must
@@ -28,11 +26,7 @@ constexpr std::uint64_t kLargeSlicePart = 12;
 
 std::uint64_t slice_bytes(const Options& options, const Version& version, std::size_t runs,
                           std::uint64_t part) {
-  const std::uint64_t of_memory = options.memtable_bytes != 0
-                                      ? options.memtable_bytes
-                                      : options.memory_limit_bytes / kSliceMemoryPart;
-  return std::max(
-      {of_memory, version.value_bytes() / part, kSliceRestsMin * runs * group_bytes_of(options)});
+  return std::max(version.value_bytes() / part, kSliceRestsMin * runs * group_bytes_of(options));
 }
 
 Result<Offer> WindowSource::next(const LaneView& view) {

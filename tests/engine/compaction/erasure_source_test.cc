@@ -169,6 +169,8 @@ TEST_CASE("what merges lose to erasures is bounded, and beyond it erasures wait 
   constexpr int kKeys = 12'000;
   constexpr std::uint64_t kDiscardedMin = 5u << 20;
   RoundFixture store;
+  // A slice of runs with such groups is all of them: one merge.
+  store.options.group_bytes = 256u << 10;
   store.make_compactor(kDiscardedMin);
   for (int part = 0; part < 4; ++part) store.flush(part, kKeys, 4);
   store.compactor->wake();

@@ -55,7 +55,8 @@ TEST_CASE("level 0 is in pieces where it holds few bytes of each namespace, and 
 }
 
 TEST_CASE(
-    "windows: while writes come runs are sunk or relocated for little, in quiet at any price") {
+    "windows: while writes come runs are sunk or relocated within a budget, in quiet at any "
+    "price") {
   const WindowLimits busy{false, 0, 0};
   const WindowLimits rich{false, kWindowBytes, 0};
   const WindowLimits scanned{false, 0, kWindowBytes};
@@ -79,10 +80,12 @@ TEST_CASE(
       {15, overlap_of(9, kWindowBytes), quiet, WindowUse::Relocate},
       {2, little, quiet, WindowUse::Relocate},
       {2, little, scanned, WindowUse::Wait},
+      {3, little, rich, WindowUse::Wait},
       {7, overlap_of(7, kWindowBytes), scanned, WindowUse::Wait},
       {8, overlap_of(8, kWindowBytes), scanned, WindowUse::RelocateForScans},
-      {4, little, rich, WindowUse::Relocate},
-      {4, little, busy, WindowUse::Wait},
+      {4, little, rich, WindowUse::Sink},
+      {16, overlap_of(16, 1), rich, WindowUse::Relocate},
+      {16, overlap_of(16, 1), busy, WindowUse::Wait},
       {128, overlap_of(128, kWindowBytes), busy, WindowUse::Relocate},
   };
   for (const Case& each : cases) {

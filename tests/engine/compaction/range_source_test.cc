@@ -19,10 +19,6 @@ using test::EngineFixture;
 
 constexpr std::uint64_t kRangeKeys = 10'000;
 
-bool any_table(const TableMetadata&) {
-  return true;
-}
-
 const Run& largest_run(const Version& version) {
   const Tree& tree = version.trees.at(1);
   return *std::max_element(tree.begin(), tree.end(),
@@ -54,10 +50,9 @@ TEST_CASE("a merge of a range keeps every key, and leaves what lies outside in i
     std::set<FileNumber> runs;
     for (const Run& run : version.trees.at(1)) runs.insert(run.number);
     const auto plan = plan_range(version, into, slice_key(store.random.below(kRangeKeys)),
-                                 (16u << 10) + store.random.below(64u << 10), any_table);
-    REQUIRE(plan);
-    CHECK(plan->output_run == into.number);
-    store.merge(*plan);
+                                 (16u << 10) + store.random.below(64u << 10));
+    CHECK(plan.output_run == into.number);
+    store.merge(plan);
     CAPTURE(round);
     REQUIRE(store.contents() == before);
     for (const Run& run : store.state.version->trees.at(1)) CHECK(runs.contains(run.number));
@@ -69,19 +64,18 @@ TEST_CASE("a merge of a range that is not cut short leaves nothing of it in othe
   store.add_run(kRangeKeys, 4'000, 64u << 10);
   store.add_run(kRangeKeys, 1'000, 16u << 10);
   // Small tables, so that there are several to choose from.
-  auto plan = *plan_range(*store.state.version, largest_run(*store.state.version), "", 64u << 10,
-                          any_table);
+  auto plan = plan_range(*store.state.version, largest_run(*store.state.version), "", 64u << 10);
   store.merge(plan);
   REQUIRE(largest_run(*store.state.version).tables.size() >= 2);
   store.add_run(kRangeKeys, 1'000, 16u << 10);
   const auto before = store.contents();
   const Run into = largest_run(*store.state.version);
-  plan = *plan_range(*store.state.version, into, into.tables[0]->largest, 1, any_table);
+  plan = plan_range(*store.state.version, into, into.tables[0]->largest, 1);
   CHECK(plan.lower == into.tables[1]->smallest);
   // Nothing outside has keys of a range: its entries need no sequence each.
-  const auto first = plan_range(*store.state.version, into, "", 1, any_table);
-  CHECK(first->upper == into.tables[1]->smallest);
-  CHECK(first->one_sequence.has_value());
+  const auto first = plan_range(*store.state.version, into, "", 1);
+  CHECK(first.upper == into.tables[1]->smallest);
+  CHECK(first.one_sequence.has_value());
   plan.slice_bytes = 1u << 30;
   plan.table_item_bytes = 1u << 30;
   CHECK(tables_within(*store.state.version, plan) > 0);
@@ -111,40 +105,33 @@ TEST_CASE("what alone reaches out of a range, past nothing else, is cut at its e
   REQUIRE(largest_run(*store.state.version).tables.size() == 2);
   store.add_run_of({200, 600});
   const auto before = store.contents();
-  auto plan = plan_range(*store.state.version, largest_run(*store.state.version), "", 1, any_table);
-  plan->slice_bytes = 1u << 30;
-  REQUIRE(plan->upper == slice_key(500));
-  store.merge(*plan);
+  auto plan = plan_range(*store.state.version, largest_run(*store.state.version), "", 1);
+  plan.slice_bytes = 1u << 30;
+  REQUIRE(plan.upper == slice_key(500));
+  store.merge(plan);
   CHECK(store.contents() == before);
-  CHECK(tables_within(*store.state.version, *plan) == 0);
+  CHECK(tables_within(*store.state.version, plan) == 0);
 }
 
-TEST_CASE("ranges are chosen in a circle, and tables of which little is dead are passed over") {
+TEST_CASE("ranges are chosen in a circle") {
   SlicesFixture store(6);
   store.add_run(kRangeKeys, 4'000, 64u << 10);
   store.add_run(kRangeKeys, 500, 16u << 10);
   for (int i = 0; i < 8; ++i) {
     const Version& version = *store.state.version;
     const Run into = largest_run(version);
-    store.merge(*plan_range(version, into, into.tables.back()->smallest, 64u << 10, any_table));
+    store.merge(plan_range(version, into, into.tables.back()->smallest, 64u << 10));
   }
   const Version& version = *store.state.version;
   const Run into = largest_run(version);
   REQUIRE(into.tables.size() >= 4);
-  const auto chosen_from = [&](ByteView from, const std::set<std::size_t>& dead) {
-    const auto plan = plan_range(version, into, from, 1, [&](const TableMetadata& table) {
-      for (const std::size_t i : dead)
-        if (into.tables[i]->number == table.number) return true;
-      return false;
-    });
-    return plan ? plan->lower : Bytes("none");
-  };
+  const auto chosen_from = [&](ByteView from) { return plan_range(version, into, from, 1).lower; };
   const auto begin_of = [&](std::size_t i) { return into.tables[i]->smallest; };
-  CHECK(chosen_from("", {2, 3}) == begin_of(2));
-  CHECK(chosen_from(into.tables[2]->largest, {2, 3}) == begin_of(3));
-  CHECK(chosen_from(into.tables[3]->largest, {2, 3}) == begin_of(2));
-  CHECK(chosen_from(into.tables[3]->largest, {0, 2}).empty());  // what comes before it, too
-  CHECK(chosen_from("", {}) == "none");
+  CHECK(chosen_from("").empty());  // what comes before the first table, too
+  CHECK(chosen_from(into.tables[0]->smallest) == begin_of(1));
+  CHECK(chosen_from(into.tables[1]->largest) == begin_of(2));
+  CHECK(chosen_from(into.tables[2]->largest) == begin_of(3));
+  CHECK(chosen_from(into.tables.back()->largest).empty());
 }
 
 // Small values that are put again or deleted at random, without a pause.
