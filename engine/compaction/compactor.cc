@@ -136,9 +136,8 @@ Result<bool> Compactor::step_job() {
   return true;
 }
 
-// What cannot wait goes before a merge that would be done later: that begins again. Sources that
-// come first in the order do so, and within limits, so that one erasure after another does not keep
-// merges from ever coming to an end.
+// What cannot wait goes before a merge that would be done later: that begins again. Within limits,
+// so that one erasure after another does not keep merges from ever coming to an end.
 void Compactor::make_way() {
   WorkSource* const worker = job_ != nullptr ? worker_ : busy_;
   if (worker == nullptr) return;
@@ -146,19 +145,15 @@ void Compactor::make_way() {
   if (discarded_bytes_ + written_bytes >
       context_.discarded_bytes_min + stats().value_bytes / kDiscardedPart)
     return;
-  for (WorkSource* const source : order_) {
-    if (source == worker) return;
-    // What writes nothing is soon done: only whoever waits does not wait for that.
-    if (job_ != nullptr ? !source->frees_more_than(written_bytes)
-                        : source->urgency() != Urgency::Awaited)
-      continue;
-    discarded_bytes_ += written_bytes;
-    discard_job();
-    busy_ = nullptr;
-    worker->discarded();
-    last_due_ = nullptr;
-    return;
-  }
+  // What writes nothing is soon done: only whoever waits does not wait for that.
+  const bool is_preempted = job_ != nullptr ? turns_.has_sooner(*worker, written_bytes)
+                                            : turns_.has_awaited_before(*worker);
+  if (!is_preempted) return;
+  discarded_bytes_ += written_bytes;
+  discard_job();
+  busy_ = nullptr;
+  worker->discarded();
+  turns_.begin_anew();
 }
 
 Result<bool> Compactor::pick() {
@@ -174,9 +169,9 @@ Result<bool> Compactor::pick() {
   }
   for (const Urgency urgency : {Urgency::Awaited, Urgency::Due, Urgency::Useful}) {
     if (paused_ && urgency != Urgency::Awaited) break;
-    for (WorkSource* const source : sources_of(urgency)) {
+    for (WorkSource* const source : turns_.of(urgency)) {
       const Result<bool> works = ask(*source, view);
-      if (urgency == Urgency::Due && (!works.ok() || *works)) last_due_ = source;
+      if (urgency == Urgency::Due && (!works.ok() || *works)) turns_.note_turn(*source);
       EC_TRY(works.status());
       if (*works) return true;
     }
@@ -200,17 +195,6 @@ Result<bool> Compactor::ask(WorkSource& source, const LaneView& view) {
   }
   if (!status.ok() && !source.settles(status)) return status;
   return true;
-}
-
-// In the order of the house; those that are due take turns, from the one behind the last on.
-std::vector<WorkSource*> Compactor::sources_of(Urgency urgency) {
-  std::vector<WorkSource*> sources;
-  for (WorkSource* const source : order_)
-    if (source->urgency() == urgency) sources.push_back(source);
-  if (urgency != Urgency::Due) return sources;
-  const auto last = std::find(sources.begin(), sources.end(), last_due_);
-  if (last != sources.end()) std::rotate(sources.begin(), last + 1, sources.end());
-  return sources;
 }
 
 bool Compactor::is_idle() {

@@ -25,13 +25,15 @@
 //
 // The lane. It asks its sources of work (work_source.h), those first that are more urgent:
 //
-//   source      what it does                                        urgency
-//   erasure     ranges that were erased leave tables and files      due; awaited while erase()
-//   waits expiry      what has expired goes                               due requests    compact()
-//   due arrivals    level 0 into trees; records of single values        useful garbage     empties
-//   value files, samples and cleans tables      useful ranges      merges small entries between two
-//   keys               useful windows     makes one run of runs that are alike useful settling what
-//   is worth it once writes rest                   useful
+//   source    what it does                                   urgency
+//   erasure   erased ranges leave tables and files           due; awaited while erase() waits
+//   expiry    what has expired goes                          due
+//   requests  compact()                                      due
+//   arrivals  level 0 into trees; records of single values   useful
+//   garbage   empties value files, cleans tables             useful
+//   ranges    merges small entries between two keys          useful
+//   windows   makes one run of runs that are alike           useful
+//   settling  what is worth it once writes rest              useful
 //
 // Sources that are due take turns; useful ones come in this order. A merge is carried out in slices
 // of about a mebibyte, and between two of them the lane does what else waits for it. A merge that
@@ -46,7 +48,6 @@
 #include <array>
 #include <memory>
 #include <set>
-#include <string>
 #include <vector>
 
 #include "compaction/arrival_source.h"
@@ -59,6 +60,7 @@
 #include "compaction/range_source.h"
 #include "compaction/request_source.h"
 #include "compaction/settling_source.h"
+#include "compaction/source_turns.h"
 #include "compaction/window_source.h"
 
 namespace edgecase::engine {
@@ -85,21 +87,16 @@ class Compactor {
 
   // Erased ranges that are pending are seen to now, whatever failed before.
   void erase_now();
-  ErasureStats erasure_stats() const { return erasures_.stats(); }
-  Status erasure_failure() const { return erasures_.failure(); }
-  bool erasure_is_held() const { return erasures_.is_held(); }
-  bool erasure_is_asked() const { return erasures_.is_asked(); }
 
   // What it did; what the current version holds is not in it.
   CompactionStats stats() const;
-  ExpiryStats expiry_stats() const { return expiry_.stats(); }
-  // garbage_estimate.h
-  std::uint64_t suspected_bytes() const { return garbage_.suspected_bytes(); }
-  double idle_garbage() const { return garbage_.idle_share(); }
-  double dying_share() const { return garbage_.dying_share(); }
-  double garbage_grace() const { return garbage_.grace(); }
   // Ok, or why the last merge failed.
   Status failure() const;
+
+  // Callers ask these directly; each says what any thread may ask.
+  const ErasureSource& erasures() const { return erasures_; }
+  const ExpirySource& expiry() const { return expiry_; }
+  const GarbageEstimate& garbage() const { return garbage_; }
 
  private:
   static constexpr std::size_t kSources = 8;
@@ -111,7 +108,6 @@ class Compactor {
   void make_way();
   Result<bool> pick();
   Result<bool> ask(WorkSource& source, const LaneView& view);
-  std::vector<WorkSource*> sources_of(Urgency urgency);
   Status start(MergePlan plan, WorkSource& source);
   Status commit();
   void discard_job();
@@ -137,18 +133,18 @@ class Compactor {
   SettlingSource settling_{cleaning_};
   const std::array<WorkSource*, kSources> order_{&erasures_, &expiry_, &requests_, &arrivals_,
                                                  &cleaning_, &ranges_, &windows_,  &settling_};
+  SourceTurns turns_{order_};
 
   // The merge that runs; null: none. What it reads is not overwritten before it is done.
   std::unique_ptr<MergeJob> job_;
   std::shared_ptr<const Version> job_version_;
-  std::set<FileNumber> lost_at_start_;    // damaged files that were known when job_ began
-  WorkSource* worker_ = nullptr;          // whose merge it is
-  WorkSource* busy_ = nullptr;            // it holds files, and goes on before others are asked
-  const WorkSource* last_due_ = nullptr;  // had the last turn
-  std::uint64_t discarded_bytes_ = 0;     // of merges that made way
-  bool paused_ = false;                   // after a failure: only what is awaited is done
-  bool works_ = false;                    // the last slice left more to do
-  bool waits_for_quiet_ = false;          // there is work that is not worth it under load
+  std::set<FileNumber> lost_at_start_;  // damaged files that were known when job_ began
+  WorkSource* worker_ = nullptr;        // whose merge it is
+  WorkSource* busy_ = nullptr;          // it holds files, and goes on before others are asked
+  std::uint64_t discarded_bytes_ = 0;   // of merges that made way
+  bool paused_ = false;                 // after a failure: only what is awaited is done
+  bool works_ = false;                  // the last slice left more to do
+  bool waits_for_quiet_ = false;        // there is work that is not worth it under load
   bool idle_ = false;
   std::int64_t rate_since_ns_;
   std::uint64_t rate_bytes_ = 0;

@@ -291,7 +291,7 @@ void EngineImpl::set_aside(std::uint64_t before, std::uint64_t now) {
 Stats EngineImpl::stats() const {
   Stats stats;
   stats.compaction = compactor_.stats();
-  stats.expiry = compactor_.expiry_stats();
+  stats.expiry = compactor_.expiry().stats();
   stats.scrub = scrubber_.stats();
   health_.add_to(stats);
   leader_.add_to(stats);

@@ -79,7 +79,7 @@ Result<bool> ErasureRound::finish(SequenceNumber through) {
 }
 
 Result<ErasureReport> ErasureRound::erase() {
-  const ErasureStats before = compactor_.erasure_stats();
+  const ErasureStats before = compactor_.erasures().stats();
   const std::uint64_t overwritten_before = overwritten_bytes();
   const std::uint64_t destroyed_before = destroyed_keys_.load();
   const std::uint64_t removed_before = store_.remover.removed_files();
@@ -99,7 +99,7 @@ Result<ErasureReport> ErasureRound::erase() {
     return done.code() == StatusCode::Busy && !destroyed.ok() ? destroyed : done;
   }
   report.destroyed_keys = destroyed_keys_.load() - destroyed_before;
-  report.rewritten_bytes = compactor_.erasure_stats().rewritten_bytes - before.rewritten_bytes;
+  report.rewritten_bytes = compactor_.erasures().stats().rewritten_bytes - before.rewritten_bytes;
   report.overwritten_bytes = overwritten_bytes() - overwritten_before;
   report.removed_files = store_.remover.removed_files() - removed_before;
   return report;
@@ -110,21 +110,22 @@ Status ErasureRound::wait(SequenceNumber through, std::uint64_t failures_before)
   std::int64_t waited_ns = 0;
   while (store_.versions.has_erasures(through)) {
     if (store_.tasks.run_one()) continue;
-    if (compactor_.erasure_stats().failures != failures_before) return compactor_.erasure_failure();
+    if (compactor_.erasures().stats().failures != failures_before)
+      return compactor_.erasures().failure();
     if (!store_.versions.has_erasures(through)) break;
-    if (compactor_.erasure_is_held() && waited_ns >= wait_max_ns)
+    if (compactor_.erasures().is_held() && waited_ns >= wait_max_ns)
       return busy("a snapshot or an iterator holds what was erased; it is removed when that goes");
     MutexLock lock(mutex_);
     static_cast<void>(pause_.wait_for(mutex_, kErasureSliceNs));
-    waited_ns = compactor_.erasure_is_held() ? waited_ns + kErasureSliceNs : 0;
+    waited_ns = compactor_.erasures().is_held() ? waited_ns + kErasureSliceNs : 0;
     lock.unlock();
-    if (!compactor_.erasure_is_asked()) compactor_.erase_now();
+    if (!compactor_.erasures().is_asked()) compactor_.erase_now();
   }
   return ok();
 }
 
 void ErasureRound::add_to(Stats& stats) const {
-  stats.erasure = compactor_.erasure_stats();
+  stats.erasure = compactor_.erasures().stats();
   stats.erasure.pending_ranges = pending_ranges();
   stats.erasure.overwritten_bytes = overwritten_bytes();
   if (store_.keys != nullptr)

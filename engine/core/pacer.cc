@@ -37,23 +37,23 @@ double Pacer::debt_of_merges(std::uint64_t flushed_bytes) {
   };
   std::uint64_t bytes = 0;
   for (const auto& [number, live_bytes] : version->live_bytes) bytes += live_bytes;
+  const GarbageEstimate& estimate = compactor_.garbage();
   // With what is in memory, and what may come there before this is asked again: flushes come in
   // bursts.
   const std::uint64_t memtable_bytes = store_.budget.memtable_bytes();
   const std::uint64_t coming = memtable_bytes + store_.views.immutable_bytes();
   const auto dying =
-      static_cast<std::uint64_t>(compactor_.dying_share() * static_cast<double>(coming));
-  const double garbage =
-      bytes < kGarbageSlowMinBytes
-          ? 0
-          : garbage_share(*version, compactor_.suspected_bytes() + dying, coming);
+      static_cast<std::uint64_t>(estimate.dying_share() * static_cast<double>(coming));
+  const double garbage = bytes < kGarbageSlowMinBytes
+                             ? 0
+                             : garbage_share(*version, estimate.suspected_bytes() + dying, coming);
   // What waits in memory goes up and down by so much whatever merges do.
   const double burst = kBurstMemtables * static_cast<double>(memtable_bytes) *
-                       compactor_.dying_share() /
+                       estimate.dying_share() /
                        static_cast<double>(std::max<std::uint64_t>(1, bytes));
-  const double natural = kGarbageSlowMin + compactor_.garbage_grace() + burst;
+  const double natural = kGarbageSlowMin + estimate.grace() + burst;
   // What is not worth cleaning yet becomes no less when writers have waited.
-  const double left = compactor_.idle_garbage();
+  const double left = estimate.idle_share();
   const double idle = left > 0 ? left + kGarbageSinceLook + burst : 0;
   double limit = 0;
   {

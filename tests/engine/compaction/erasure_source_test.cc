@@ -1,27 +1,17 @@
 // Rounds of erasing, by a compactor alone: what one is of, and what it may cost the merges beside.
 #include <doctest/doctest.h>
 
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include "compaction/compactor.h"
-#include "engine/table/table_test_store.h"
-#include "support/manual_clock.h"
-#include "support/manual_executor.h"
+#include "engine/compaction/source_fixture.h"
 
 namespace edgecase::engine {
 namespace {
 
-using test::OwnedEntry;
-
-Bytes key_of(int i) {
-  Bytes key = std::to_string(i);
-  return Bytes(6 - key.size(), '0') + key;
-}
+using test::key_of;
 
 // What the range deletes of the current version cover.
 class CoveredRule final : public DropRule {
@@ -43,45 +33,8 @@ class CoveredRule final : public DropRule {
   const std::unique_ptr<VersionSet>& versions_;
 };
 
-// An engine of which nothing is left to do but to finish.
-struct RoundHost final : CompactionHost {
-  explicit RoundHost(test::ManualExecutor& lane) : executor(lane) {}
-  void schedule(std::int64_t delay_ns, std::function<void()> task) override {
-    executor.schedule_after(Lane::Compaction, delay_ns, std::move(task));
-  }
-  void publish() override {}
-  void revoke() override {}
-  void report(const Status& health) override {
-    if (!health.ok()) failures.push_back(health.to_string());
-  }
-  std::uint64_t user_bytes() const override { return 0; }
-  std::uint64_t flushed_bytes() const override { return 0; }
-  Status check_values() override { return ok(); }
-  bool is_roomy() const override { return false; }
-  bool release_reserve() override { return false; }
-  std::set<FileNumber> lost_files() override {
-    if (const auto now = std::exchange(at_a_pick, nullptr)) now();
-    return {};
-  }
-  bool look_for_damage(const std::vector<TablePointer>&) override { return false; }
-  ExpiryView expiry() override { return {}; }
-  Result<bool> clear_expired_log() override { return true; }
-  Result<bool> finish_erasure(SequenceNumber through) override { return finish(through); }
-
-  test::ManualExecutor& executor;
-  std::function<void()> at_a_pick;  // once, after the compactor has looked at the version
-  std::function<Result<bool>(SequenceNumber)> finish;
-  std::vector<std::string> failures;
-};
-
-struct RoundFixture : test::TableTestStore {
+struct RoundFixture : test::SourceFixture {
   RoundFixture() {
-    options.group_bytes = 4096;
-    options.compress = false;
-    auto created = VersionSet::create(disk, "/m", store_id, nullptr);
-    REQUIRE(created.ok());
-    versions = std::move(created).value();
-    REQUIRE(versions->create_namespace("plant", {}).ok());
     host.finish = [this](SequenceNumber through) -> Result<bool> {
       left_when_done = entries_of_erased();
       EC_TRY(versions->finish_erasures(through));
@@ -90,35 +43,10 @@ struct RoundFixture : test::TableTestStore {
   }
 
   void make_compactor(std::uint64_t discarded_bytes_min) {
-    compactor = std::make_unique<Compactor>(CompactorContext{options, environment, store_id,
-                                                             *versions, *cache, host, remover,
-                                                             &rule, nullptr, discarded_bytes_min});
-  }
-
-  // One edit, as a flush makes it: entries [from, to) of every `step`th key, and perhaps a range
-  // that is erased.
-  void flush(int from, int to, int step, std::optional<RangeDelete> erased = std::nullopt) {
-    std::vector<OwnedEntry> entries;
-    for (int i = from; i < to; i += step)
-      entries.push_back(
-          {make_full_key(1, key_of(i)), ++sequence, EntryKind::Put, Bytes(1000, 'v')});
-    VersionEdit edit;
-    if (!entries.empty()) {
-      const auto numbers = versions->take_file_numbers(64);
-      REQUIRE(numbers.ok());
-      next_number = *numbers;
-      REQUIRE(write(std::move(entries)).ok());
-      edit.added_value_files = output.value_files;
-      edit.added_tables = output.tables;
-    }
-    if (erased) {
-      erased->sequence = ++sequence;
-      erased->erases = true;
-      edit.range_deletes = {*erased};
-      edit.erasures = {*erased};
-    }
-    edit.flushed_sequence = sequence;
-    REQUIRE(versions->apply(edit).ok());
+    CompactorContext with_limit = context_of_sources();
+    with_limit.rule = &rule;
+    with_limit.discarded_bytes_min = discarded_bytes_min;
+    compactor = std::make_unique<Compactor>(with_limit);
   }
 
   // Counts entries of what is pending, in any table.
@@ -135,18 +63,9 @@ struct RoundFixture : test::TableTestStore {
     return found;
   }
 
-  test::ManualClock clock;
-  test::ManualExecutor executor;
-  SeededRandom random{1};
-  EventListener listener;
-  Environment environment{disk, clock, random, executor, listener};
-  FileRemover remover{disk, [] { return true; }};
-  std::unique_ptr<VersionSet> versions;
   CoveredRule rule{versions};
-  RoundHost host{executor};
   std::unique_ptr<Compactor> compactor;
   std::optional<std::size_t> left_when_done;
-  SequenceNumber sequence = 0;
 };
 
 TEST_CASE("a round is of the ranges of its version, though a flush comes in between") {
@@ -162,7 +81,7 @@ TEST_CASE("a round is of the ranges of its version, though a flush comes in betw
   REQUIRE(store.left_when_done);
   CHECK(*store.left_when_done == 0);
   CHECK(store.host.failures.empty());
-  CHECK(store.compactor->erasure_stats().erasures == 1);
+  CHECK(store.compactor->erasures().stats().erasures == 1);
 }
 
 TEST_CASE("what merges lose to erasures is bounded, and beyond it erasures wait for the merge") {
@@ -190,10 +109,11 @@ TEST_CASE("what merges lose to erasures is bounded, and beyond it erasures wait 
     if (store.compactor->stats().relocations > 0) break;
     const std::uint64_t in_merge = written() - flushed;
     REQUIRE(in_merge >= 2u << 20);
-    const std::uint64_t erasures = store.compactor->erasure_stats().erasures;
+    const std::uint64_t erasures = store.compactor->erasures().stats().erasures;
     store.flush(0, 0, 1, make_range_delete(1, "x" + key_of(round), "x" + key_of(round + 1), 0));
     store.compactor->erase_now();
-    while (store.compactor->erasure_stats().erasures == erasures) REQUIRE(store.executor.run_one());
+    while (store.compactor->erasures().stats().erasures == erasures)
+      REQUIRE(store.executor.run_one());
     if (store.compactor->stats().relocations > 0) break;
     ++discarded;
     lost_bytes += in_merge;
