@@ -115,6 +115,33 @@ bool wants_csv(std::string_view accept) {
   return false;
 }
 
+// One of `params`. `type` is InfluxDB's word for it, or empty: what JSON says.
+std::optional<influxql::Parameter> bound_parameter(std::string_view type, const wire::Json& value) {
+  using Kind = influxql::Parameter::Kind;
+  if (value.is_string()) {
+    static constexpr std::pair<std::string_view, Kind> kOfText[] = {{"string", Kind::Text},
+                                                                    {"ident", Kind::Name},
+                                                                    {"identifier", Kind::Name},
+                                                                    {"regex", Kind::Regex},
+                                                                    {"duration", Kind::Duration}};
+    for (const auto& [word, kind] : kOfText) {
+      if (type == word) return influxql::Parameter{kind, value.get<std::string>()};
+    }
+    return std::nullopt;
+  }
+  if (value.is_boolean() && (type.empty() || type == "boolean"))
+    return influxql::Parameter{Kind::Bool, value.get<bool>() ? "true" : "false"};
+  if (!value.is_number()) return std::nullopt;
+  const bool is_whole = value.is_number_integer();
+  if (type == "float" || type == "number" || (type.empty() && !is_whole))
+    return influxql::Parameter{Kind::Number, value.dump()};
+  if (!is_whole) return std::nullopt;
+  if (type.empty() || type == "int" || type == "integer")
+    return influxql::Parameter{Kind::Integer, value.dump()};
+  if (type != "duration") return std::nullopt;
+  return influxql::Parameter{Kind::Duration, value.dump() + "ns"};
+}
+
 Result<InfluxQuestion> question_of(const Call& call) {
   const RequestParameters given(call);
   InfluxQuestion question;
@@ -140,17 +167,12 @@ Result<influxql::Parameters> bound_parameters(const wire::Json& json) {
   influxql::Parameters bound;
   if (!json.is_object()) return invalid_argument("params is no JSON object");
   for (const auto& [name, value] : json.items()) {
-    influxql::Parameter parameter;
-    if (value.is_string()) {
-      parameter = {influxql::Parameter::Kind::Text, value.get<std::string>()};
-    } else if (value.is_boolean()) {
-      parameter = {influxql::Parameter::Kind::Bool, value.get<bool>() ? "true" : "false"};
-    } else if (value.is_number()) {
-      parameter = {influxql::Parameter::Kind::Number, value.dump()};
-    } else {
+    const bool has_type = value.is_object() && value.size() == 1;
+    const auto parameter = has_type ? bound_parameter(value.begin().key(), value.begin().value())
+                                    : bound_parameter(value.is_string() ? "string" : "", value);
+    if (!parameter)
       return invalid_argument("params: " + name + " is no text, number or truth value");
-    }
-    bound.emplace(name, std::move(parameter));
+    bound.emplace(name, *parameter);
   }
   return bound;
 }

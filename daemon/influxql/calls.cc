@@ -207,7 +207,7 @@ class Maker {
       call.is_of_nothing = call.inside->is_of_nothing;
     } else {
       call.taken = call.column.kind;
-      call.is_of_nothing = call.column.is_tag || call.taken == Kind::Null;
+      call.is_of_nothing = !call.column.is_value || call.taken == Kind::Null;
     }
     call.kind = kind_of(call.function, call.taken);
     if (!call.is_of_nothing && !takes(call.function, call.taken)) return wrong_kind(call, name);

@@ -53,9 +53,29 @@ Result<Source> parse_source(TokenReader& reader) {
   return source;
 }
 
+// An operator that compares or joins conditions, the outermost one; None: there is none.
+Operator condition_in(const Expr& expression) {
+  if (expression.kind == ExprKind::Chain) {
+    const Operator last = expression.operators.back();
+    if (precedence_of(last) <= precedence_of(Operator::Equal)) return last;
+  }
+  for (const Expr& operand : expression.operands) {
+    const Operator found = condition_in(operand);
+    if (found != Operator::None) return found;
+  }
+  return Operator::None;
+}
+
 Status parse_field(TokenReader& reader, SelectStatement& select) {
+  const Token first = reader.peek();
   Field field;
   EC_ASSIGN_OR_RETURN(field.value, parse_expression_or_regex(reader));
+  const Operator condition = condition_in(field.value);
+  if (condition != Operator::None)
+    return TokenReader::wrong("invalid operator " + std::string(text_of(condition)) +
+                              " in SELECT clause at line " + std::to_string(first.at.line + 1) +
+                              ", char " + std::to_string(first.at.column + 1) +
+                              "; operator is intended for WHERE clause");
   if (reader.take_if("AS")) {
     EC_ASSIGN_OR_RETURN(field.alias, reader.expect_name());
   }

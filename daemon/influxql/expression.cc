@@ -157,32 +157,6 @@ Result<Expr> parse_distinct(TokenReader& reader, const Token& token) {
   return made;
 }
 
-Result<Expr> parse_parameter(TokenReader& reader, const Token& token) {
-  const auto found = reader.parameters().find(token.text);
-  if (found == reader.parameters().end())
-    return TokenReader::wrong("missing parameter: " + token.text);
-  const Parameter& parameter = found->second;
-  Token value = token;
-  value.text = parameter.text;
-  switch (parameter.kind) {
-    case Parameter::Kind::Text: return make(ExprKind::Text, value);
-    case Parameter::Kind::Bool: {
-      Expr made = make(ExprKind::Bool, value);
-      made.integer = parameter.text == "true" ? 1 : 0;
-      return made;
-    }
-    case Parameter::Kind::Number: break;
-  }
-  const bool is_negative = value.text.starts_with('-');
-  if (is_negative) value.text.erase(0, 1);
-  const bool is_whole = value.text.find_first_not_of("0123456789") == std::string::npos;
-  auto number = is_whole ? parse_integer(value) : parse_float(value);
-  if (!number.ok() || !is_negative) return number;
-  number->number = -number->number;
-  number->integer = -number->integer;
-  return number;
-}
-
 // A number has its own sign; anything else is multiplied by it.
 Result<Expr> parse_signed(TokenReader& reader, const Token& sign) {
   const bool is_negative = sign.text == "-";
@@ -242,7 +216,6 @@ Result<Expr> parse_operand(TokenReader& reader) {
     case TokenKind::String: return make(ExprKind::Text, token);
     case TokenKind::Number: return parse_float(token);
     case TokenKind::Integer: return parse_integer(token);
-    case TokenKind::Parameter: return parse_parameter(reader, token);
     case TokenKind::Duration: {
       const auto duration = parse_duration_literal(token.text);
       if (!duration) return TokenReader::wrong(token, "invalid duration");
@@ -289,7 +262,8 @@ Result<Expr> parse_expression(TokenReader& reader) {
 }
 
 Result<Expr> parse_expression_or_regex(TokenReader& reader) {
-  if (!reader.peek().is_symbol("/")) return parse_expression(reader);
+  const Token& next = reader.peek();
+  if (next.kind != TokenKind::Regex && !next.is_symbol("/")) return parse_expression(reader);
   EC_TRY(reader.count_node());
   const Token token = reader.take_or_regex();
   if (token.kind != TokenKind::Regex) return TokenReader::unexpected(token, "regex");

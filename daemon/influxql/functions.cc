@@ -1,7 +1,6 @@
 #include "influxql/functions.h"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "influxql/calls.h"
@@ -202,7 +201,6 @@ class FunctionRows : public PointSource {
     Cell& cell = cells_[leaf];
     if (value != nullptr && value->kind != Cell::Kind::Null) {
       std::swap(cell, *value);
-      if (cell.kind == Cell::Kind::Float && std::isnan(cell.number)) cell.kind = Cell::Kind::Null;
     } else if (plan_->windows.fill != Fill::Previous) {
       cell = plan_->leaves[leaf].without;
     }

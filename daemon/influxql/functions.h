@@ -37,6 +37,7 @@ struct ColumnPlace {
   std::size_t index = 0;
   Cell::Kind kind = Cell::Kind::Null;
   bool is_tag = false;
+  bool is_value = true;  // what functions take
 };
 
 class FunctionPlan {

@@ -19,10 +19,10 @@ inline constexpr int kNestingMax = 64;
 // Names, numbers, calls and operators of a statement.
 inline constexpr std::size_t kNodesMax = 64u << 10;
 
-// The `params` of a request: what `$name` stands for. Text holds JSON's string; the others its
-// number or truth value as written.
+// The `params` of a request: the word that `$name` stands for, as it would be written, but without
+// quotes and slashes.
 struct Parameter {
-  enum class Kind : unsigned char { Text, Number, Bool };
+  enum class Kind : unsigned char { Text, Number, Integer, Bool, Duration, Regex, Name };
   Kind kind = Kind::Text;
   std::string text;
 };

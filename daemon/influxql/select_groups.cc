@@ -8,6 +8,15 @@
 
 namespace edgecase::influxql {
 
+// Whether a function takes it. A tag only where a statement in brackets gives it; and a number
+// becomes neither a text nor a truth value, nor they each other.
+Result<bool> SelectPlan::is_value(const Expr& name, const Column& column) const {
+  if (column.is_tag) return has_inner_;
+  if (column.kind != Cell::Kind::Text && column.kind != Cell::Kind::Bool) return true;
+  EC_ASSIGN_OR_RETURN(const NameKind stored, stored_kind(name));
+  return stored.is_tag || stored.kind == column.kind;
+}
+
 Result<FunctionPlan> SelectPlan::make_functions() const {
   Windows windows;
   windows.every_ns = choice_.every_ns;
@@ -32,8 +41,9 @@ Result<FunctionPlan> SelectPlan::make_functions() const {
       [this](const Expr& name) -> Result<ColumnPlace> {
         const auto at = std::find(choice_.columns.begin(), choice_.columns.end(), column_of(name));
         if (at == choice_.columns.end()) return invalid_argument("no such name: " + name.text);
+        EC_ASSIGN_OR_RETURN(const bool may_be_taken, is_value(name, *at));
         return ColumnPlace{static_cast<std::size_t>(at - choice_.columns.begin()),
-                           at->is_tag ? Cell::Kind::Text : at->kind, at->is_tag};
+                           at->is_tag ? Cell::Kind::Text : at->kind, at->is_tag, may_be_taken};
       },
       windows);
 }

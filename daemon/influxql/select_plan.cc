@@ -206,13 +206,18 @@ Status SelectPlan::expand() {
   return ok();
 }
 
-Status SelectPlan::resolve(Expr& name) const {
-  if (name.cast != Cast::None && name.cast != Cast::Field) return ok();
+Result<NameKind> SelectPlan::stored_kind(const Expr& name) const {
   NameKind merged;
   for (const auto& source : sources_) {
     EC_ASSIGN_OR_RETURN(const NameKind kind, source->find(name.text));
     merged.merge(kind);
   }
+  return merged;
+}
+
+Status SelectPlan::resolve(Expr& name) const {
+  if (name.cast != Cast::None && name.cast != Cast::Field) return ok();
+  EC_ASSIGN_OR_RETURN(const NameKind merged, stored_kind(name));
   if (name.cast != Cast::Field || !merged.is_tag) name.cast = cast_of(merged);
   return ok();
 }

@@ -74,7 +74,9 @@ class SelectPlan {
   Status expand();
   Status resolve_names();
   Status resolve_where();
+  Result<NameKind> stored_kind(const Expr& name) const;
   Status resolve(Expr& name) const;
+  Result<bool> is_value(const Expr& name, const Column& column) const;
   std::size_t place_of(const Column& column);
   Status make_formulas();
   Status make_outputs();

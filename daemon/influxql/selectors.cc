@@ -132,8 +132,10 @@ class Ranking : public Reducer {
     std::string key;
     for (const std::size_t each : groups_) {
       if (each == kNoColumn) continue;
-      // With its length before it, so that two tags are not taken for one.
-      const std::string& text = point.cells[each].text;
+      // With its length before it, so that two tags are not taken for one. A cell without one may
+      // still hold the text of another point.
+      const bool has_tag = point.cells[each].kind == Kind::Text;
+      const std::string_view text = has_tag ? point.cells[each].text : std::string_view();
       key.append(std::to_string(text.size())).append(1, ':').append(text);
     }
     const auto [at, is_new] = best_.try_emplace(std::move(key));

@@ -41,6 +41,43 @@ Status narrow(Operator op, std::int64_t time_ns, TimeSpan& span) {
   return ok();
 }
 
+std::string_view type_of(const Expr& expression) {
+  switch (expression.kind) {
+    case ExprKind::Bool: return "*influxql.BooleanLiteral";
+    case ExprKind::Text: return "*influxql.StringLiteral";
+    case ExprKind::Call: return "*influxql.Call";
+    case ExprKind::Regex: return "*influxql.RegexLiteral";
+    default: return "*influxql.VarRef";
+  }
+}
+
+Status not_compatible(const Expr& expression) {
+  return invalid_argument("invalid operation: time and " + std::string(type_of(expression)) +
+                          " are not compatible");
+}
+
+bool begins_as_date(std::string_view text) {
+  constexpr std::string_view kForm = "dddd-dd-dd";
+  return text.size() >= kForm.size() &&
+         std::equal(kForm.begin(), kForm.end(), text.begin(), [](char form, char c) {
+           return form == 'd' ? c >= '0' && c <= '9' : c == form;
+         });
+}
+
+// "2020-01-01" and "2020-01-01 14:00:00.5" where tz() is, or in UTC; or RFC 3339.
+Result<std::int64_t> time_of_text(const Expr& expression, const wire::TimeZone* zone) {
+  const std::string& text = expression.text;
+  if (!begins_as_date(text)) return not_compatible(expression);
+  const Status bad = invalid_argument("invalid timestamp string");
+  auto time = wire::parse_date_time(text);
+  if (!time.ok()) return bad;
+  const bool has_blank = time->has_clock && text.find(' ') != std::string::npos;
+  if (time->has_clock && has_blank == time->offset_seconds.has_value()) return bad;
+  if (!time->offset_seconds && zone == nullptr) time->offset_seconds = 0;
+  auto time_ns = wire::instant_of(*time, text, zone);
+  return time_ns.ok() ? std::move(time_ns) : Result<std::int64_t>(bad);
+}
+
 }  // namespace
 
 void TimeSpan::narrow(const TimeSpan& other) {
@@ -58,14 +95,7 @@ Result<std::int64_t> time_of(const Expr& expression, std::int64_t now_ns,
       if (!(expression.number > -9e18 && expression.number < 9e18))
         return invalid_argument("a time is out of range");
       return static_cast<std::int64_t>(expression.number);
-    case ExprKind::Text: {
-      auto time_ns = wire::parse_rfc3339_ns(expression.text, zone);
-      if (!time_ns.ok())
-        return invalid_argument(
-            "invalid operation: time and *influxql.StringLiteral are not "
-            "compatible");
-      return time_ns;
-    }
+    case ExprKind::Text: return time_of_text(expression, zone);
     case ExprKind::Call:
       if (expression.text == "now" && expression.operands.empty()) return now_ns;
       break;
@@ -87,7 +117,7 @@ Result<std::int64_t> time_of(const Expr& expression, std::int64_t now_ns,
     }
     default: break;
   }
-  return invalid_argument("invalid operation: time and " + expression.text + " are not compatible");
+  return not_compatible(expression);
 }
 
 Result<std::optional<Expr>> split_time(const Expr& where, std::int64_t now_ns,

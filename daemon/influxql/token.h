@@ -18,7 +18,7 @@ enum class TokenKind : unsigned char {
   Number,      // 1.5
   Integer,     // 15
   Duration,    // 15m, 1h30m
-  Parameter,   // $name
+  Parameter,   // $name; TokenReader gives what it stands for
   Regex,       // /.../, where the parser asks for one
   Symbol,      // an operator or a bracket: Token::text
   // Mistakes: Token::text is what was met of it.
@@ -26,6 +26,7 @@ enum class TokenKind : unsigned char {
   BadEscape,  // `\` before what no escape begins with
   BadRegex,   // no closing slash on its line
   BadComment,
+  BadParameter,  // `$name`, which stands for nothing: the name
   Unknown,
 };
 
@@ -40,6 +41,7 @@ struct Token {
   Position at;
   std::size_t begin = 0, end = 0;  // bytes of the text that it was cut from
   bool is_quoted = false;          // an identifier in double quotes
+  bool is_bound = false;           // what a parameter stands for
 
   bool is(TokenKind other, std::string_view word) const { return kind == other && text == word; }
   bool is_keyword(std::string_view word) const { return is(TokenKind::Keyword, word); }

@@ -21,7 +21,35 @@ std::string place_of(const Token& token) {
 Token TokenReader::take_or_regex() {
   if (has_next_) lexer_.go_back(next_);
   has_next_ = false;
-  return lexer_.next_or_regex();
+  return bound(lexer_.next_or_regex());
+}
+
+// The place stays that of `$name`.
+Token TokenReader::bound(Token token) const {
+  if (token.kind != TokenKind::Parameter) return token;
+  const auto found = parameters_.find(token.text);
+  if (found == parameters_.end()) {
+    token.kind = TokenKind::BadParameter;
+    return token;
+  }
+  token.is_bound = true;
+  token.text = found->second.text;
+  switch (found->second.kind) {
+    case Parameter::Kind::Text: token.kind = TokenKind::String; break;
+    case Parameter::Kind::Number: token.kind = TokenKind::Number; break;
+    case Parameter::Kind::Integer: token.kind = TokenKind::Integer; break;
+    case Parameter::Kind::Bool:
+      token.kind = TokenKind::Keyword;
+      token.text = token.text == "true" ? "TRUE" : "FALSE";
+      break;
+    case Parameter::Kind::Duration: token.kind = TokenKind::Duration; break;
+    case Parameter::Kind::Regex: token.kind = TokenKind::Regex; break;
+    case Parameter::Kind::Name:
+      token.kind = TokenKind::Identifier;
+      token.is_quoted = true;
+      break;
+  }
+  return token;
 }
 
 bool TokenReader::take_if(TokenKind kind, std::string_view text) {
@@ -58,6 +86,7 @@ Status TokenReader::unexpected(const Token& token, std::string_view wanted) {
     case TokenKind::BadEscape: return wrong(token, "no such escape: " + name);
     case TokenKind::BadRegex: return wrong(token, "bad regex: no closing slash");
     case TokenKind::BadComment: return wrong(token, "comment without an end");
+    case TokenKind::BadParameter: return wrong("missing parameter: " + name);
     default: return wrong(token, "found " + name + ", expected " + std::string(wanted));
   }
 }
@@ -80,11 +109,7 @@ Result<std::string> TokenReader::expect_name() {
   // A keyword there, and the name of a namespace here.
   if (token.is_keyword("DEFAULT"))
     return std::string(lexer_.text().substr(token.begin, token.end - token.begin));
-  if (token.kind == TokenKind::Parameter) {
-    const auto found = parameters_.find(token.text);
-    if (found == parameters_.end()) return wrong("missing parameter: " + token.text);
-    if (found->second.kind == Parameter::Kind::Text) return found->second.text;
-  }
+  if (token.is_bound && token.kind == TokenKind::String) return token.text;
   return unexpected(token, "identifier");
 }
 
@@ -101,6 +126,7 @@ Result<std::int64_t> TokenReader::expect_integer() {
   const char* const end = token.text.data() + token.text.size();
   if (std::from_chars(token.text.data(), end, number).ec != std::errc{})
     return wrong(token, "unable to parse integer");
+  if (number < 0) return unexpected(token, "integer that is not negative");
   return number;
 }
 

@@ -1,4 +1,5 @@
-// Reads the tokens of a text from the left, for the parsers beside it. One thread.
+// Reads the tokens of a text from the left, for the parsers beside it: for `$name` the word that it
+// stands for. One thread.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +25,7 @@ class TokenReader {
 
   // The next token, which the one after the next take() is.
   const Token& peek() {
-    if (!has_next_) next_ = lexer_.next();
+    if (!has_next_) next_ = bound(lexer_.next());
     has_next_ = true;
     return next_;
   }
@@ -61,7 +62,6 @@ class TokenReader {
   // One more of what a statement may have kNodesMax of.
   Status count_node();
   void begin_statement() { nodes_ = 0; }
-  const Parameters& parameters() const { return parameters_; }
 
   // Held while what is in brackets is parsed.
   class Nesting {
@@ -78,6 +78,7 @@ class TokenReader {
 
  private:
   bool take_if(TokenKind kind, std::string_view text);
+  Token bound(Token token) const;
 
   Lexer lexer_;
   const Parameters& parameters_;

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""SELECT of InfluxQL, beside influxd 1.x: the same lines into both, generated statements, the same answers.
+"""InfluxQL beside influxd 1.x: the same lines into both, generated statements, the same answers.
 
 EDGECASE_INFLUXQL_SEED and EDGECASE_INFLUXQL_STATEMENTS give another seed and more statements. What differs on purpose
 is in ON_PURPOSE, with the reason; the grammar makes no other statement of these kinds.
@@ -18,6 +18,7 @@ import urllib.parse
 
 from daemon_process import TIME_LIMIT_SECONDS, Daemon, Place, until
 from influxql_grammar import Grammar, lines
+from influxql_wide_grammar import WideGrammar
 
 INFLUXD = shutil.which("influxd")
 SEED = int(os.environ.get("EDGECASE_INFLUXQL_SEED", "1"))
@@ -34,16 +35,43 @@ ON_PURPOSE = [
      "holt_winters() is not offered", "forecasts are no part of a store"),
     ("SELECT v FROM (SELECT v FROM cpu GROUP BY host LIMIT 1) WHERE v > 1000", "{}",
      "LIMIT in brackets holds for each group there; influxd begins to count anew whenever groups alternate"),
+    ("SELECT count(x) FROM (SELECT max(v) AS x FROM mem WHERE time >= 1577841720s AND time < 1577842980s "
+     "GROUP BY host, time(2m) fill(0))", '"values":[[0,33]]', "so does fill()"),
     ("SELECT percentile(v, 5) FROM up WHERE time >= 1577838152s AND time < 1577839451s GROUP BY time(10m)",
      "[1577838600000000000,30]",
      "of a window of few points percentile() gives nothing; influxd leaves out all others as well then"),
     ("SELECT spread(v) FROM (SELECT max(v) AS v FROM up GROUP BY time(7m)) WHERE time >= 1577838152s AND "
      "time < 1577839451s", '"spread"', "influxd gives up where a window in brackets begins before the time asked for"),
+    ("SELECT derivative(mean(v)) FROM up WHERE time < 1577836920s GROUP BY time(1m)", "[1577836860000000000,1]",
+     "windows begin with the first point; influxd gives up where no beginning is said"),
     ("SELECT bottom(v, 2) FROM up LIMIT 2", "[1577836800000000000,0],[1577836860000000000,1]",
      "LIMIT holds for what bottom() gives; influxd reads no more points than that"),
     ("SELECT first(v) FROM mem", '"first"',
      "of several series with a point at one instant influxd takes one by chance, as for mode() and percentile()"),
+    ("SELECT x FROM (SELECT min(w) AS x FROM cpu GROUP BY host)", '"x"',
+     "rows are in the order of their times; influxd gives points that were chosen in the order of their groups"),
+    ("SELECT count(x) FROM (SELECT stddev(v) AS x FROM up GROUP BY time(1m))", "{}",
+     "what is no number in brackets is no value around them; influxd counts it, and the highest is then none"),
+    ("SELECT ln(v) FROM up LIMIT 2", '"values":[[1577836800000000000,null],[1577836860000000000,0]]',
+     "infinity is null; influxd gives no answer at all"),
+    ("SHOW MEASUREMENTS WHERE zone = ''", '"values":[["cpu"],["mem"],["up"]]',
+     "WHERE is asked of each series, one without the tag has it empty, as for SHOW SERIES and TAG VALUES; influxd "
+     "leaves these out here and from the CARDINALITY of TAG VALUES"),
+    ("SHOW MEASUREMENTS WHERE time < 0", "{}", "time is obeyed; influxd refuses it"),
 ]
+
+# What is said around a question: parameters and heads.
+FORMS = [({}, {}), ({"epoch": "ns"}, {}), ({"epoch": "u"}, {}), ({"epoch": "ms"}, {}), ({"epoch": "s"}, {}),
+         ({"epoch": "m"}, {}), ({"epoch": "h"}, {}), ({"pretty": "true"}, {}), ({"chunked": "true"}, {}),
+         ({"chunked": "true", "chunk_size": "3", "epoch": "s"}, {}), ({}, {"Accept": "application/csv"}),
+         ({"epoch": "ms"}, {"Accept": "text/csv"}), ({"pretty": "true", "epoch": "s"}, {"Accept": "application/json"})]
+ASKED_IN_FORMS = [
+    "SELECT v, n FROM up LIMIT 7", "SELECT mean(v) FROM up WHERE time < 1577840400s GROUP BY time(30m)",
+    "SELECT v, s FROM cpu WHERE host = 'a' GROUP BY host, zone LIMIT 2", "SELECT v FROM nosuch",
+    "SELECT v FROM up LIMIT 1; SELECT n FROM up LIMIT 1; SHOW TAG KEYS FROM cpu", "SHOW MEASUREMENTS",
+]
+WRONG = ["SELECT", "SELECT v FROM up; SELECT FROM up", "SELECT mean(v) FROM up GROUP BY time(1m) fill(x)",
+         "SELECT v FROM up WHERE time = 'x'", "", "SELECT v > 1 FROM up", "SELECT max(s) FROM cpu"]
 
 
 class Influxd:
@@ -99,17 +127,21 @@ class Client:
     def __init__(self, port):
         self.connection = http.client.HTTPConnection("127.0.0.1", port, timeout=TIME_LIMIT_SECONDS)
 
-    def post(self, path, body, **parameters):
-        self.connection.request("POST", f"{path}?{urllib.parse.urlencode(parameters)}", body.encode())
+    def exchange(self, method, path, body, head):
+        """Status, type and text."""
+        self.connection.request(method, path, body.encode(), head)
         answer = self.connection.getresponse()
-        return answer.read().decode()
+        return answer.status, (answer.headers["Content-Type"] or "").split(";")[0], answer.read().decode()
 
-    def ask(self, statement):
-        """The only result, without its number; or its error."""
-        text = self.post("/query", "", db=DATABASE, epoch="ns", q=statement)
-        answer = json.loads(text)
+    def post(self, path, body, **parameters):
+        return self.exchange("POST", f"{path}?{urllib.parse.urlencode(parameters)}", body, {})[2]
+
+    def ask(self, statement, named=None):
+        """The only result, without its number; or its error. `named`: what $name stands for."""
+        more = {"params": json.dumps(named)} if named else {}
+        answer = json.loads(self.post("/query", "", db=DATABASE, epoch="ns", q=statement, **more))
         if "results" not in answer:
-            return answer
+            return {"error": answer["error"]}  # EdgeCase says more beside it
         result = answer["results"][0]
         result.pop("statement_id")
         return result
@@ -162,15 +194,35 @@ class InfluxqlFlow(unittest.TestCase):
             assert not refused, refused
 
     def test_answers_are_those_of_influxd(self):
-        grammar = Grammar(self.random)
+        grammar, wide = Grammar(self.random), WideGrammar(self.random)
         differing = []
-        for _ in range(STATEMENTS):
-            statement = grammar.statement()
-            ours, theirs = (in_order(client.ask(statement)) for client in (self.ours, self.theirs))
+        for i in range(STATEMENTS):
+            statement, named = wide.statement() if i % 2 else (grammar.statement(), {})
+            ours, theirs = (in_order(client.ask(statement, named)) for client in (self.ours, self.theirs))
             if not equal(ours, theirs):
-                differing.append(f"{statement}\n  influxd:  {json.dumps(theirs)[:600]}\n"
+                differing.append(f"{statement} {named or ''}\n  influxd:  {json.dumps(theirs)[:600]}\n"
                                  f"  edgecase: {json.dumps(ours)[:600]}")
         self.assertFalse(differing, f"seed {SEED}: {len(differing)} of {STATEMENTS}\n" + "\n".join(differing[:10]))
+
+    def exchange_both(self, statement, parameters, head):
+        path = "/query?" + urllib.parse.urlencode({"db": DATABASE, "q": statement, **parameters})
+        return (client.exchange("GET", path, "", head) for client in (self.ours, self.theirs))
+
+    def test_forms_of_an_answer(self):
+        for statement in ASKED_IN_FORMS:
+            for parameters, head in FORMS:
+                with self.subTest(statement=statement, parameters=parameters, head=head):
+                    ours, theirs = self.exchange_both(statement, parameters, head)
+                    self.assertEqual(ours, theirs)
+
+    def test_what_is_wrong_is_said_with_the_same_status_and_words(self):
+        for statement in WRONG:
+            with self.subTest(statement=statement):
+                answers = self.exchange_both(statement, {}, {})
+                ours, theirs = ((status, json.loads(text)) for status, _, text in answers)
+                if "error" in ours[1]:  # EdgeCase says more beside it
+                    ours = (ours[0], {"error": ours[1]["error"]})
+                self.assertEqual(ours, theirs)
 
     def test_what_differs_on_purpose_is_known(self):
         for statement, part, reason in ON_PURPOSE:

@@ -266,8 +266,9 @@ class Grammar:
         name = self.pick(("derivative", "non_negative_derivative", "difference", "non_negative_difference",
                           "cumulative_sum", "elapsed", "moving_average"))
         of_window = self.chance(0.5)
-        inside = f"{self.pick(('mean', 'max', 'sum', 'count'))}({self.pick(NUMBERS)})" if of_window else (
-            self.pick(NUMBERS))
+        # Tenths are added up in another order there: what rises by nothing here may fall there.
+        number = self.pick(("v", "n") if name.startswith("non_negative") else NUMBERS)
+        inside = f"{self.pick(('mean', 'max', 'sum', 'count'))}({number})" if of_window else number
         more = {"derivative": self.pick(("", ", 1s", ", 10m")), "non_negative_derivative": self.pick(("", ", 1m")),
                 "elapsed": self.pick(("", ", 1s")), "moving_average": f", {self.random.randint(2, 4)}"}.get(name, "")
         text = f"SELECT {name}({inside}{more}) FROM {self.pick(('cpu', 'up'))}"

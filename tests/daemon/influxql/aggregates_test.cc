@@ -35,7 +35,7 @@ TEST_CASE("aggregates: each comes to what influxd makes of the same points") {
             "time(1m) fill(none)",
             "0: 4 2; 60: 2 8; 180: 3 6"},
            {"select mean(v) from m where time >= 5s order by time desc", "5: 3.75"},
-           {"select stddev(v), spread(v) from m where time=20s", "20: null 0"},
+           {"select stddev(v), spread(v) from m where time=20s", "20: nan 0"},
            {"select distinct(v) from m",
             "0: 1.5; 0: 2.5; 0: 3; 0: -1; 0: 8; 0: 0.5; 0: 2; 0: 7; 0: 6"},
            {"select distinct v from m where time>=5s order by time desc",

@@ -108,11 +108,11 @@ Result<std::string> answer(const std::vector<QuestionPoint>& rows, const SelectS
       FunctionPlan::make(
           leaves,
           [](const Expr& name) -> Result<ColumnPlace> {
-            if (name.text == "host") return ColumnPlace{4, Kind::Text, true};
+            if (name.text == "host") return ColumnPlace{4, Kind::Text, true, false};
             const std::size_t index = std::string("vibs").find(name.text);
-            if (index == std::string::npos) return ColumnPlace{0, Kind::Null, false};
+            if (index == std::string::npos) return ColumnPlace{0, Kind::Null, false, true};
             constexpr Kind kKinds[] = {Kind::Float, Kind::Integer, Kind::Bool, Kind::Text};
-            return ColumnPlace{index, kKinds[index], false};
+            return ColumnPlace{index, kKinds[index], false, true};
           },
           windows));
 

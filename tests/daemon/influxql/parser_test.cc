@@ -243,7 +243,7 @@ TEST_CASE("influxql: however long a condition is, its tree is not deep") {
 
 TEST_CASE("influxql: parameters stand for values and names") {
   const Parameters parameters = {{"t", {Parameter::Kind::Text, "a'b"}},
-                                 {"n", {Parameter::Kind::Number, "-15"}},
+                                 {"n", {Parameter::Kind::Integer, "-15"}},
                                  {"f", {Parameter::Kind::Number, "1.5e3"}},
                                  {"b", {Parameter::Kind::Bool, "true"}}};
   const auto parsed =
@@ -251,6 +251,53 @@ TEST_CASE("influxql: parameters stand for values and names") {
   REQUIRE(parsed.ok());
   CHECK(shape(*(*parsed)[0].select->where) ==
         "[[a = 'a'b'] AND [b > -15] AND [c = 1] AND [d < f1500.000000]]");
+}
+
+TEST_CASE("influxql: a parameter is the word that it stands for, wherever a word may stand") {
+  using Of = Parameter::Kind;
+  const Parameters parameters = {{"re", {Of::Regex, "a/b"}},
+                                 {"field", {Of::Name, "a \"b"}},
+                                 {"w", {Of::Duration, "90s"}},
+                                 {"n", {Of::Integer, "3"}},
+                                 {"less", {Of::Integer, "-9223372036854775808"}},
+                                 {"fn", {Of::Name, "mean"}},
+                                 {"text", {Of::Text, "a"}},
+                                 {"off", {Of::Duration, "1x"}}};
+  const auto parsed = parse(
+      "SELECT $fn($field), $re FROM $field, $re WHERE h =~ $re AND n > $less GROUP BY "
+      "time($w), $field LIMIT $n",
+      parameters);
+  REQUIRE(parsed.ok());
+  const SelectStatement& select = *(*parsed)[0].select;
+  CHECK(shape(select.fields[0].value) == "mean(a \"b)");
+  CHECK(shape(select.fields[1].value) == "/a/b/");
+  CHECK(select.sources[0].name == "a \"b");
+  CHECK(select.sources[1].regex == "a/b");
+  CHECK(shape(*select.where) == "[[h =~ /a/b/] AND [n > -9223372036854775808]]");
+  CHECK(shape(select.group_by[0]) == "time(90000000000)");
+  CHECK(select.limit == 3);
+  for (const char* text :
+       {"SELECT v FROM m LIMIT $less", "SELECT v FROM m LIMIT $text", "SELECT v FROM $text",
+        "SELECT v FROM m GROUP BY time($off)", "SELECT v FROM m WHERE h =~ $text",
+        "SELECT $none FROM m", "SELECT v FROM m WHERE h =~ $none", "$none"}) {
+    CAPTURE(text);
+    const auto wrong = parse(text, parameters);
+    REQUIRE(!wrong.ok());
+    CHECK(wrong.status().code() == StatusCode::InvalidArgument);
+  }
+}
+
+TEST_CASE("influxql: a condition is no field") {
+  for (const char* text : {"SELECT v > 3 FROM m", "SELECT\n (v =~ /a/) FROM m",
+                           "SELECT abs(a AND b) FROM m", "SELECT x FROM (SELECT v != 1 FROM m)"}) {
+    CAPTURE(text);
+    const auto parsed = parse(text);
+    REQUIRE(!parsed.ok());
+    CHECK(parsed.status().message().find(" in SELECT clause at line ") != std::string::npos);
+  }
+  CHECK(parse("SELECT v > 3 FROM m").status().message() ==
+        "error parsing query: invalid operator > in SELECT clause at line 1, char 8; operator is "
+        "intended for WHERE clause");
 }
 
 TEST_CASE("influxql: statements are divided by semicolons, as many as are allowed") {

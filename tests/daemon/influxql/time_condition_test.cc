@@ -33,6 +33,10 @@ TEST_CASE("time_condition: every form of a time narrows the span") {
   CHECK(split("time < now() - 1s").span.to_ns == kNow - 1'000'000'000 - 1);
   CHECK(split("time >= '1970-01-01T00:00:01Z'").span.from_ns == 1'000'000'000);
   CHECK(split("time <= '1970-01-02'").span.to_ns == 86'400'000'000'000);
+  CHECK(split("time >= '1970-01-01 00:00:01'").span.from_ns == 1'000'000'000);
+  CHECK(split("time >= '1970-01-01 00:00:01.5'").span.from_ns == 1'500'000'000);
+  CHECK(split("time >= '1970-01-01 00:00:01' + 1m").span.from_ns == 61'000'000'000);
+  CHECK(split("time >= '1970-01-01T01:00:01+01:00'").span.from_ns == 1'000'000'000);
   CHECK(split("time = 7").span.from_ns == 7);
   CHECK(split("time = 7").span.to_ns == 7);
   const SplitTime both = split("(time > 5 AND a = 1) OR time < 9");
@@ -47,5 +51,17 @@ TEST_CASE("time_condition: what is no time, and a comparison of times that is no
   CHECK_FALSE(split("time != 5").rest.ok());
   CHECK_FALSE(split("time > 'soon'").rest.ok());
   CHECK_FALSE(split("time > 9223372036854775807 + 1").rest.ok());
-  CHECK_FALSE(split("time > true").rest.ok());
+  CHECK(split("time > true").rest.status().message() ==
+        "invalid operation: time and *influxql.BooleanLiteral are not compatible");
+  for (const char* text : {"1970-01-01T00:00:01", "1970-01-01 00:00:01Z", "1970-13-01",
+                           "1970-01-01x", "9999-01-01 00:00:00"}) {
+    CAPTURE(text);
+    CHECK(split("time > '" + std::string(text) + "'").rest.status().message() ==
+          "invalid timestamp string");
+  }
+  for (const char* text : {"", "1970-1-1", "197a-01-01"}) {
+    CAPTURE(text);
+    CHECK(split("time > '" + std::string(text) + "'").rest.status().message() ==
+          "invalid operation: time and *influxql.StringLiteral are not compatible");
+  }
 }
