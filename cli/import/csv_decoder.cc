@@ -32,7 +32,9 @@ Result<std::int64_t> parse_time(std::string_view given, const Zone& zone) {
   Result<std::int64_t> parsed = wire::parse_absolute_time_ns(text, zone.get());
   if (parsed.ok()) return parsed;
   std::string why = parsed.status().message();
-  if (is_rewritten(text)) {
+  if (zone == nullptr && wire::depends_on_zone(text)) {
+    why += "; or say whose clock it is: --tz ZONE, --local";
+  } else if (is_rewritten(text)) {
     why +=
         "; a spreadsheet has re-written it: import the file that it was made from, or give the "
         "column the format text before it is opened";
@@ -75,6 +77,11 @@ Status CsvDecoder::take_header() {
   }
   EC_TRY(take_record(batch));
   columns_.fill(SIZE_MAX);
+  column_count_ = fields_.size();
+  return form_.is_foreign() ? take_foreign_header() : take_own_header();
+}
+
+Status CsvDecoder::take_own_header() {
   for (std::size_t i = 0; i < fields_.size(); ++i) {
     const auto known = std::find(kColumnNames.begin(), kColumnNames.end(), fields_[i]);
     const std::string name = "\"" + std::string(fields_[i].substr(0, wire::kNameMaxBytes)) + "\"";
@@ -90,13 +97,90 @@ Status CsvDecoder::take_header() {
                               std::string(kColumnNames[needed]));
     }
   }
-  column_count_ = fields_.size();
+  time_columns_ = {columns_[kTime]};
   return ok();
+}
+
+// Which columns are what, by the form; what it does not say is as export has it.
+Status CsvDecoder::take_foreign_header() {
+  for (const std::string& name : form_.time_columns) {
+    EC_TRY(find_column(name, time_columns_.emplace_back()));
+  }
+  if (time_columns_.empty()) EC_TRY(find_column("time", time_columns_.emplace_back()));
+  if (form_.device.empty()) {
+    const bool is_named = !form_.device_column.empty();
+    const Status found = find_column(is_named ? form_.device_column : "device", columns_[kDevice]);
+    if (!found.ok())
+      return is_named ? found : found.with_context("", "; or name it: --device NAME");
+  }
+  std::size_t sensor = SIZE_MAX;
+  if (!form_.sensor_column.empty()) {
+    EC_TRY(find_column(form_.sensor_column, columns_[kSensor]));
+  } else if (form_.value_columns.empty() && find_column("sensor", sensor).ok() &&
+             find_column("value", columns_[kValue]).ok()) {
+    columns_[kSensor] = sensor;
+  }
+  if (columns_[kSensor] != SIZE_MAX) {
+    if (form_.value_columns.size() > 1) {
+      return invalid_argument("a file with a column for the sensor has one for the value alone");
+    }
+    return find_column(form_.value_columns.empty() ? "value" : form_.value_columns[0],
+                       columns_[kValue]);
+  }
+  const auto is_taken = [&](std::size_t i) {
+    return i == columns_[kDevice] ||
+           std::find(time_columns_.begin(), time_columns_.end(), i) != time_columns_.end();
+  };
+  const bool takes_all =
+      form_.value_columns.empty() || form_.value_columns == std::vector<std::string>{"*"};
+  for (const std::string& name : takes_all ? std::vector<std::string>() : form_.value_columns) {
+    std::size_t index = 0;
+    EC_TRY(find_column(name, index));
+    value_columns_.push_back({index, name});
+  }
+  for (std::size_t i = 0; takes_all && i < fields_.size(); ++i) {
+    const std::string_view name = wire::trimmed_text(fields_[i]);
+    if (!name.empty() && !is_taken(i)) value_columns_.push_back({i, std::string(name)});
+  }
+  if (value_columns_.empty()) return invalid_argument("the first line names no column of values");
+  if (value_columns_.size() > kValueColumnsMax) {
+    return invalid_argument(std::to_string(value_columns_.size()) + " columns of values, at most " +
+                            std::to_string(kValueColumnsMax));
+  }
+  for (const ValueColumn& column : value_columns_) {
+    EC_TRY(wire::check_name("column", column.sensor));
+    const auto same = [&](const ValueColumn& other) { return other.sensor == column.sensor; };
+    if (std::count_if(value_columns_.begin(), value_columns_.end(), same) > 1) {
+      return invalid_argument("column \"" + column.sensor + "\" comes twice");
+    }
+  }
+  return ok();
+}
+
+Status CsvDecoder::find_column(std::string_view name, std::size_t& index) const {
+  const auto found = std::find_if(fields_.begin(), fields_.end(), [&](std::string_view field) {
+    return wire::trimmed_text(field) == name;
+  });
+  if (found != fields_.end()) {
+    index = static_cast<std::size_t>(found - fields_.begin());
+    return ok();
+  }
+  constexpr std::size_t kShownMax = 12;
+  std::string message = "the first line names no column \"" + std::string(name) + "\"; it has";
+  for (std::size_t i = 0; i < std::min(fields_.size(), kShownMax); ++i) {
+    message += (i == 0 ? " " : ", ") + std::string(fields_[i].substr(0, wire::kNameMaxBytes));
+  }
+  if (fields_.size() > kShownMax) {
+    message += " and " + std::to_string(fields_.size() - kShownMax) + " more";
+  }
+  return invalid_argument(message);
 }
 
 Status CsvDecoder::unknown_column(std::string_view name) const {
   std::string message = "unknown column " + std::string(name) +
-                        " in the first line; known are namespace device sensor time value type";
+                        " in the first line; known are namespace device sensor time value type; "
+                        "for a file that export did not write: --time-column, --device, "
+                        "--value-columns";
   if (fields_.size() == 1 && name.find(';') != std::string_view::npos) {
     message =
         "the columns are separated by `;`: add --delimiter ';', and --decimal ',' where "
@@ -120,17 +204,15 @@ bool CsvDecoder::next(wire::ReadingBatch& batch) {
     const std::uint64_t line = line_;
     Status status = take_record(batch);
     if (status.ok() && is_blank_record()) continue;
-    if (status.ok()) {
-      Result<std::optional<wire::Reading>> reading = build(batch);
-      if (reading.ok() && *reading) batch.readings.push_back(**reading);
-      if (reading.ok() && !*reading) ++no_values_;
-      status = reading.status();
-    }
-    if (status.ok()) continue;
-    ++bad_lines_;
-    if (errors_.size() < error_limit_) errors_.push_back({line, status.message()});
+    if (status.ok()) status = add_readings(line, batch);
+    if (!status.ok()) tell(line, status);
   }
   return !batch.readings.empty();
+}
+
+void CsvDecoder::tell(std::uint64_t line, const Status& why) {
+  ++bad_lines_;
+  if (errors_.size() < error_limit_) errors_.push_back({line, why.message()});
 }
 
 Status CsvDecoder::take_record(wire::ReadingBatch& batch) {
@@ -197,39 +279,82 @@ std::string_view CsvDecoder::field(Column column) const {
   return columns_[column] == SIZE_MAX ? std::string_view() : fields_[columns_[column]];
 }
 
-Result<std::optional<wire::Reading>> CsvDecoder::build(wire::ReadingBatch& batch) const {
+Status CsvDecoder::add_readings(std::uint64_t line, wire::ReadingBatch& batch) {
+  EC_ASSIGN_OR_RETURN(wire::Reading reading, begin_reading());
+  if (value_columns_.empty()) {
+    reading.sensor = field(kSensor);
+    EC_TRY(wire::check_name("sensor", reading.sensor));
+    const Status added = add_reading(reading, field(kValue), batch);
+    return added.ok() ? added : added.with_context("column value: ");
+  }
+  for (const ValueColumn& column : value_columns_) {
+    reading.sensor = column.sensor;
+    const Status added = add_reading(reading, fields_[column.index], batch);
+    if (!added.ok()) tell(line, added.with_context("column " + column.sensor + ": "));
+  }
+  return ok();
+}
+
+Result<wire::Reading> CsvDecoder::begin_reading() {
+  // R writes the names of rows in a column that the first line does not name.
+  if (form_.is_foreign() && fields_.size() == column_count_ + 1) fields_.erase(fields_.begin());
   if (fields_.size() != column_count_) {
     return invalid_argument(std::to_string(fields_.size()) + " fields where the first line names " +
                             std::to_string(column_count_));
   }
   wire::Reading reading;
   reading.namespace_name = field(kNamespace).empty() ? default_namespace_ : field(kNamespace);
-  reading.device = field(kDevice);
-  reading.sensor = field(kSensor);
+  reading.device = form_.device.empty() ? field(kDevice) : std::string_view(form_.device);
   EC_TRY(wire::check_name("namespace", reading.namespace_name));
   EC_TRY(wire::check_name("device", reading.device));
-  EC_TRY(wire::check_name("sensor", reading.sensor));
-  const Result<std::int64_t> time_ns = parse_time(field(kTime), form_.zone);
+  const Result<std::int64_t> time_ns = time_of_record();
   if (!time_ns.ok()) return invalid_argument("column time: " + time_ns.status().message());
   reading.time_ns = *time_ns;
-  const Result<std::optional<wire::Value>> value = build_value(batch);
-  if (!value.ok()) return invalid_argument("column value: " + value.status().message());
-  if (!*value) return std::optional<wire::Reading>();
-  reading.value = **value;
-  EC_TRY(wire::check_value(reading.value));
-  return std::optional(reading);
+  return reading;
 }
 
-Result<std::optional<wire::Value>> CsvDecoder::build_value(wire::ReadingBatch& batch) const {
+Result<std::int64_t> CsvDecoder::time_of_record() {
+  std::string joined;
+  std::string_view text = fields_[time_columns_[0]];
+  if (time_columns_.size() > 1) {
+    for (const std::size_t column : time_columns_) {
+      joined.append(joined.empty() ? "" : " ").append(wire::trimmed_text(fields_[column]));
+    }
+    text = joined;
+  }
+  if (form_.time_format) {
+    Result<std::int64_t> time_ns = form_.time_format->read(text, form_.zone.get());
+    const bool may_need_zone = form_.zone == nullptr && form_.time_format->unit_ns() == 0;
+    if (time_ns.ok() || !may_need_zone) return time_ns;
+    return time_ns.status().with_context("", "; without an offset add --tz ZONE or --local");
+  }
+  counts_times_ = counts_times_ || std::all_of(text.begin(), text.end(), wire::is_digit);
+  return parse_time(text, form_.zone);
+}
+
+Status CsvDecoder::add_reading(wire::Reading reading, std::string_view text,
+                               wire::ReadingBatch& batch) {
+  EC_ASSIGN_OR_RETURN(const std::optional<wire::Value> value, build_value(text, batch));
+  if (!value) {
+    ++no_values_;
+    return ok();
+  }
+  reading.value = *value;
+  EC_TRY(wire::check_value(reading.value));
+  batch.readings.push_back(reading);
+  return ok();
+}
+
+Result<std::optional<wire::Value>> CsvDecoder::build_value(std::string_view text,
+                                                           wire::ReadingBatch& batch) const {
   const std::string_view type = field(kType);
   if (type == "bytes" || type.starts_with("bytes;")) {
-    EC_ASSIGN_OR_RETURN(const wire::Value value, parse_bytes(field(kValue), type, batch));
+    EC_ASSIGN_OR_RETURN(const wire::Value value, parse_bytes(text, type, batch));
     return std::optional(value);
   }
-  Result<std::optional<wire::Value>> value =
-      parse_value(field(kValue), type, {form_.decimal_mark, true});
+  Result<std::optional<wire::Value>> value = parse_value(text, type, {form_.decimal_mark, true});
   if (value.ok() || form_.decimal_mark != '.' || type == "bool" ||
-      field(kValue).find(',') == std::string_view::npos) {
+      text.find(',') == std::string_view::npos) {
     return value;
   }
   return invalid_argument(value.status().message() + "; for a decimal comma add --decimal ','");

@@ -7,6 +7,9 @@
 // RFC 4180, lines end in LF or CRLF. A bad record costs itself alone; where a quote is never
 // closed, its first line.
 //
+// A file that is not EdgeCase's own says in its form which columns are what. It may be wide: a
+// column for each sensor, whose name is the column's; then a cell costs itself alone.
+//
 // What spreadsheets make of such a file is taken too: a byte order mark, `sep=;`, TRUE and True,
 // 5.0 for an int, columns and rows without anything in them; other separators and decimal marks
 // where the form says so. What they destroyed (times, digits) is refused.
@@ -20,6 +23,7 @@
 #include <vector>
 
 #include "edgecase/result.h"
+#include "import/time_format.h"
 #include "time_arguments.h"
 #include "wire/reading.h"
 
@@ -29,11 +33,27 @@ struct CsvForm {
   char delimiter = ',';
   char decimal_mark = '.';
   Zone zone = nullptr;  // whose clock times without an offset are
+  std::optional<TimeFormat> time_format = {};
+
+  // Names of columns of the first line; empty: as export has them.
+  std::vector<std::string> time_columns = {};  // read together, with a blank between them
+  std::string device_column = {};
+  std::string device = {};                      // of every reading, in place of a column
+  std::string sensor_column = {};               // the file is long: a reading a line
+  std::vector<std::string> value_columns = {};  // of a wide file; "*", or none: all others
+
+  // Whether the first line is read otherwise than export's.
+  bool is_foreign() const {
+    return !time_columns.empty() || !device_column.empty() || !device.empty() ||
+           !sensor_column.empty() || !value_columns.empty();
+  }
 };
 
 class CsvDecoder {
  public:
+  // A slice ends with the record that reaches this; one of a wide file is not cut.
   static constexpr std::size_t kReadingsPerSlice = 8'192;
+  static constexpr std::size_t kValueColumnsMax = 4'096;
 
   // `body` and `default_namespace` outlive the decoder and its readings. InvalidArgument: a header
   // that is none.
@@ -43,7 +63,9 @@ class CsvDecoder {
   // Adds the next slice to `batch`, which must be empty. False: the body is used up.
   bool next(wire::ReadingBatch& batch);
 
-  // Records that say that there is no value.
+  // Whether a time was written as a number without a format that says so.
+  bool counts_times() const { return counts_times_; }
+  // Records, or cells of a wide file, that say that there is no value.
   std::uint64_t no_values() const { return no_values_; }
   std::uint64_t bad_lines() const { return bad_lines_; }
   const std::vector<wire::LineError>& errors() const { return errors_; }
@@ -58,15 +80,30 @@ class CsvDecoder {
         error_limit_(error_limit),
         form_(form) {}
 
+  // A column of a wide file.
+  struct ValueColumn {
+    std::size_t index = 0;
+    std::string sensor;
+  };
+
   Status take_header();
+  Status take_own_header();
+  Status take_foreign_header();
   Status unknown_column(std::string_view name) const;
+  Status find_column(std::string_view name, std::size_t& index) const;
   bool is_blank_record() const;
   // The next record's fields. Views into the body, or into `batch` where quotes were taken out.
   Status take_record(wire::ReadingBatch& batch);
   Status take_quoted_field(std::string_view& text, wire::ReadingBatch& batch);
-  // nullopt: the record says that there is no value.
-  Result<std::optional<wire::Reading>> build(wire::ReadingBatch& batch) const;
-  Result<std::optional<wire::Value>> build_value(wire::ReadingBatch& batch) const;
+  Status add_readings(std::uint64_t line, wire::ReadingBatch& batch);
+  // A reading with all but sensor and value; then these, and the reading into `batch`.
+  Result<wire::Reading> begin_reading();
+  Status add_reading(wire::Reading reading, std::string_view value, wire::ReadingBatch& batch);
+  Result<std::int64_t> time_of_record();
+  // nullopt: it says that there is no value.
+  Result<std::optional<wire::Value>> build_value(std::string_view text,
+                                                 wire::ReadingBatch& batch) const;
+  void tell(std::uint64_t line, const Status& why);
   std::string_view field(Column column) const;
 
   std::string_view rest_;
@@ -74,9 +111,12 @@ class CsvDecoder {
   const std::size_t error_limit_;
   CsvForm form_;
   std::array<std::size_t, kColumns> columns_{};  // of a record; SIZE_MAX: not there
+  std::vector<std::size_t> time_columns_;
+  std::vector<ValueColumn> value_columns_;  // empty: the file is long
   std::size_t column_count_ = 0;
   std::vector<std::string_view> fields_;
   std::uint64_t line_ = 1;
+  bool counts_times_ = false;
   std::uint64_t no_values_ = 0;
   std::uint64_t bad_lines_ = 0;
   std::vector<wire::LineError> errors_;

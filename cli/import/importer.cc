@@ -10,6 +10,7 @@
 #include <system_error>
 #include <thread>
 #include <unordered_set>
+#include <utility>
 
 #include "daemon_client.h"
 #include "import/manifest.h"
@@ -18,6 +19,7 @@
 #include "output.h"
 #include "progress.h"
 #include "reading_output.h"
+#include "reading_table.h"
 #include "target_file.h"
 #include "wire/errors.h"
 #include "wire/reading_format.h"
@@ -34,6 +36,8 @@ constexpr std::size_t kRequestBytes = 1u << 20;
 constexpr std::size_t kOwnRequestBytes = 256u << 10;
 // Series counted one by one; beyond, the count says "more than".
 constexpr std::size_t kSeriesCountedMax = 100'000;
+// What a dry run shows of the first file.
+constexpr std::size_t kShownReadings = 10;
 constexpr int kFirstWaitMs = 100;
 constexpr int kLastWaitMs = 2'000;
 
@@ -348,12 +352,45 @@ class Import {
     return status.with_context(path + ": ");
   }
 
+  // Most times of the first slice are seconds, or the like, that were taken for nanoseconds: all of
+  // the file would land in January 1970.
+  Status check_times(const ReadingSource& source, const wire::ReadingBatch& batch) const {
+    if (request_.csv.time_format || !source.counts_times()) return ok();
+    std::size_t mistaken = 0;
+    std::int64_t first_ns = 0;
+    for (const wire::Reading& reading : batch.readings) {
+      if (!reading.time_ns || unit_meant(*reading.time_ns).empty()) continue;
+      if (mistaken++ == 0) first_ns = *reading.time_ns;
+    }
+    if (mistaken == 0 || mistaken * 2 <= batch.readings.size()) return ok();
+    return invalid_argument("times such as " + std::to_string(first_ns) + " would be " +
+                            short_time(first_ns) + ": add --time-format " +
+                            std::string(unit_meant(first_ns)) +
+                            ", or --time-format unix_ns if they are right");
+  }
+
+  // The first readings of all, as they would be stored.
+  void show(const wire::ReadingBatch& batch) {
+    ReadingTable table(NamespaceColumn::Shown, std::nullopt, std::nullopt, stdout,
+                       request_.csv.zone);
+    wire::ReadingFormatter formatter(wire::ReadingFormat::Ndjson);
+    std::string text;
+    for (std::size_t i = 0; i < std::min(batch.readings.size(), kShownReadings); ++i) {
+      if (batch.readings[i].time_ns) formatter.reading(batch.readings[i], text);
+    }
+    table.push(text);
+    static_cast<void>(table.finish());
+    write_out(stdout, "\n");
+  }
+
   Status pass_on(ReadingSource& source, FileCounts& counts) {
     wire::ReadingBatch batch;
-    while (true) {
+    for (bool is_first = true;; is_first = false) {
       batch.clear();
       EC_ASSIGN_OR_RETURN(const bool more, source.next(batch));
       if (!more) return request_.dry_run ? ok() : sender_.flush();
+      if (is_first) EC_TRY(check_times(source, batch));
+      if (request_.dry_run && !std::exchange(has_shown_, true)) show(batch);
       for (const wire::Reading& reading : batch.readings) {
         if (!reading.time_ns) {
           ++counts.bad;
@@ -407,6 +444,7 @@ class Import {
   std::uint64_t readings_ = 0;
   std::uint64_t bad_ = 0;
   bool is_damaged_ = false;  // a file that was left out
+  bool has_shown_ = false;   // some readings, in a dry run
 };
 
 }  // namespace

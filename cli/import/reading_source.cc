@@ -14,6 +14,7 @@
 #include "import/file_closer.h"
 #include "import/gzip_reader.h"
 #include "target_file.h"
+#include "wire/decimal.h"
 #include "wire/line_protocol.h"
 #include "wire/reading_json.h"
 
@@ -104,6 +105,7 @@ class CsvSource : public ReadingSource {
   CsvSource(MappedFile file, CsvDecoder decoder)
       : file_(std::move(file)), decoder_(std::move(decoder)) {}
   Result<bool> next(wire::ReadingBatch& batch) override { return decoder_.next(batch); }
+  bool counts_times() const override { return decoder_.counts_times(); }
   std::uint64_t no_values() const override { return decoder_.no_values(); }
   std::uint64_t bad_lines() const override { return decoder_.bad_lines(); }
   const std::vector<wire::LineError>& errors() const override { return decoder_.errors(); }
@@ -115,11 +117,13 @@ class CsvSource : public ReadingSource {
 
 class LineSource : public ReadingSource {
  public:
-  LineSource(MappedFile file, std::string_view default_namespace, const wire::LineRules* rules)
+  LineSource(MappedFile file, std::string_view default_namespace, std::int64_t unit_ns,
+             const wire::LineRules* rules)
       : file_(std::move(file)),
-        decoder_(file_.view(),
-                 {default_namespace, 1, kBadLinesToldMax, wire::LineContexts::Followed, rules}) {}
+        decoder_(file_.view(), {default_namespace, unit_ns, kBadLinesToldMax,
+                                wire::LineContexts::Followed, rules}) {}
   Result<bool> next(wire::ReadingBatch& batch) override { return decoder_.next(batch); }
+  bool counts_times() const override { return true; }
   std::uint64_t bad_lines() const override { return decoder_.bad_lines(); }
   const std::vector<wire::LineError>& errors() const override { return decoder_.errors(); }
 
@@ -133,12 +137,24 @@ struct LinesDecoded {
   std::uint64_t before = 0;
   std::uint64_t bad = 0;
   std::vector<wire::LineError> errors;
+  bool count_times = false;
 };
+
+// Whether a time of these lines is written as a number.
+bool has_counted_time(std::string_view piece) {
+  constexpr std::string_view kMember = "\"time\"";
+  for (std::size_t at = 0; (at = piece.find(kMember, at)) != std::string_view::npos;) {
+    at = piece.find_first_not_of(" \t:", at + kMember.size());
+    if (at != std::string_view::npos && wire::is_digit(piece[at])) return true;
+  }
+  return false;
+}
 
 Status decode_lines(std::string_view piece, const wire::JsonDecodeOptions& options,
                     LinesDecoded& lines, wire::ReadingBatch& batch) {
   wire::JsonDecodeOutcome outcome;
   EC_TRY(wire::decode_readings_json(piece, options, batch, outcome));
+  if (lines.before == 0) lines.count_times = has_counted_time(piece);
   lines.bad += outcome.bad;
   for (wire::LineError& error : outcome.errors) {
     if (lines.errors.size() == kBadLinesToldMax) break;
@@ -151,8 +167,10 @@ Status decode_lines(std::string_view piece, const wire::JsonDecodeOptions& optio
 
 class JsonSource : public ReadingSource {
  public:
-  JsonSource(MappedFile file, std::string_view default_namespace) : file_(std::move(file)) {
+  JsonSource(MappedFile file, std::string_view default_namespace, std::int64_t unit_ns)
+      : file_(std::move(file)) {
     options_.default_namespace = default_namespace;
+    options_.time_unit_ns = unit_ns;
     options_.errors_max = kBadLinesToldMax;
     rest_ = file_.view();
   }
@@ -168,6 +186,7 @@ class JsonSource : public ReadingSource {
     }
     return !batch.readings.empty();
   }
+  bool counts_times() const override { return lines_.count_times; }
   std::uint64_t bad_lines() const override { return lines_.bad; }
   const std::vector<wire::LineError>& errors() const override { return lines_.errors; }
 
@@ -189,9 +208,11 @@ class JsonSource : public ReadingSource {
 // NDJSON in gzip, decoded as it is read.
 class GzipSource : public ReadingSource {
  public:
-  GzipSource(std::unique_ptr<GzipReader> file, std::string_view default_namespace)
+  GzipSource(std::unique_ptr<GzipReader> file, std::string_view default_namespace,
+             std::int64_t unit_ns)
       : file_(std::move(file)) {
     options_.default_namespace = default_namespace;
+    options_.time_unit_ns = unit_ns;
     options_.errors_max = kBadLinesToldMax;
   }
 
@@ -209,6 +230,7 @@ class GzipSource : public ReadingSource {
     }
     return true;
   }
+  bool counts_times() const override { return lines_.count_times; }
   std::uint64_t bad_lines() const override { return lines_.bad; }
   const std::vector<wire::LineError>& errors() const override { return lines_.errors; }
 
@@ -245,10 +267,14 @@ Result<std::unique_ptr<ReadingSource>> ReadingSource::open(const std::string& pa
     return invalid_argument(
         path + ": its name does not tell the format, add --format csv, ndjson or line");
   }
+  const std::int64_t unit_ns = csv.time_format ? csv.time_format->unit_ns() : 1;
+  if (chosen != "csv" && (csv.is_foreign() || unit_ns == 0)) {
+    return invalid_argument(path + ": columns and patterns of times are of CSV alone");
+  }
   std::unique_ptr<ReadingSource> source;
   if (chosen == "ndjson" && path.ends_with(".gz")) {
     EC_ASSIGN_OR_RETURN(std::unique_ptr<GzipReader> file, GzipReader::open(path));
-    source = std::make_unique<GzipSource>(std::move(file), default_namespace);
+    source = std::make_unique<GzipSource>(std::move(file), default_namespace, unit_ns);
     return source;
   }
   EC_ASSIGN_OR_RETURN(MappedFile file, MappedFile::open(path));
@@ -258,9 +284,9 @@ Result<std::unique_ptr<ReadingSource>> ReadingSource::open(const std::string& pa
     if (!decoder.ok()) return invalid_argument(path + ": " + decoder.status().message());
     source = std::make_unique<CsvSource>(std::move(file), std::move(decoder).value());
   } else if (chosen == "line") {
-    source = std::make_unique<LineSource>(std::move(file), default_namespace, rules);
+    source = std::make_unique<LineSource>(std::move(file), default_namespace, unit_ns, rules);
   } else {
-    source = std::make_unique<JsonSource>(std::move(file), default_namespace);
+    source = std::make_unique<JsonSource>(std::move(file), default_namespace, unit_ns);
   }
   return source;
 }

@@ -29,7 +29,8 @@ class ReadingSource {
   // `format`: csv, ndjson or line; empty: by the name's ending. "-" is stdin, which needs a format.
   // What names no namespace belongs to `default_namespace`, which outlives the source. NotFound,
   // NotAllowed, IoError: the file; InvalidArgument: no format, or a file that is not of its format
-  // as a whole. `rules`: which devices lines of line protocol belong to; outlives the source.
+  // as a whole. Counts since 1970 are nanoseconds, or what csv.time_format says of them, in any
+  // format. `rules`: which devices lines of line protocol belong to; outlives the source.
   static Result<std::unique_ptr<ReadingSource>> open(const std::string& path,
                                                      const std::string& format,
                                                      const std::string& default_namespace,
@@ -40,6 +41,8 @@ class ReadingSource {
   // file is used up.
   virtual Result<bool> next(wire::ReadingBatch& batch) = 0;
 
+  // Whether times are counts since 1970, as far as the readings say that have come.
+  virtual bool counts_times() const = 0;
   // Lines that say that there is no value; only CSV can.
   virtual std::uint64_t no_values() const { return 0; }
   virtual std::uint64_t bad_lines() const = 0;

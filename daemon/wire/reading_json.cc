@@ -358,7 +358,7 @@ Status Decoder::build(Reading& reading) {
   }
   EC_TRY(take_name(Key::Device, last_device_, reading.device));
   EC_TRY(take_name(Key::Sensor, last_sensor_, reading.sensor));
-  EC_ASSIGN_OR_RETURN(reading.time_ns, time_of(member(Key::Time)));
+  EC_ASSIGN_OR_RETURN(reading.time_ns, time_of(member(Key::Time), options_.time_unit_ns));
   EC_TRY(take_identity(reading));
   EC_TRY(take_value(reading.value));
   return check_value(reading.value);

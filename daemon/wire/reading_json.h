@@ -38,6 +38,7 @@ struct JsonDecodeOptions {
   std::size_t errors_max = 20;  // bad readings named; all are counted
   // Lines: one that begins with `[` is a bad line, and no array.
   enum class Form : unsigned char { Any, Lines } form = Form::Any;
+  std::int64_t time_unit_ns = 1;  // what a number as the time counts, since 1970
   // Takes slices of one document, an array above all; what is left at its end stays in the batch.
   // An error further on does not take back a slice that was taken.
   JsonSliceTaker take_slice = {};

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -52,20 +53,34 @@ inline Key key_of(std::string_view name) {
   return Key::Unknown;
 }
 
-// null, and none at all: the time of arrival.
-inline Result<std::optional<std::int64_t>> time_of(const Scalar& given) {
+// null, and none at all: the time of arrival. A number counts `unit_ns`; one with decimals is taken
+// where that is no nanosecond, to the microsecond.
+inline Result<std::optional<std::int64_t>> time_of(const Scalar& given, std::int64_t unit_ns = 1) {
+  constexpr const char* kBeyond = "\"time\" is outside what 64-bit nanoseconds can hold";
   switch (given.kind) {
     case Scalar::Kind::None:
     case Scalar::Kind::Null: return std::optional<std::int64_t>();
-    case Scalar::Kind::Integer: return std::optional(given.integer);
+    case Scalar::Kind::Integer: {
+      std::int64_t time_ns = 0;
+      if (__builtin_mul_overflow(given.integer, unit_ns, &time_ns))
+        return invalid_argument(kBeyond);
+      return std::optional(time_ns);
+    }
+    case Scalar::Kind::Decimal: {
+      // A double of seconds is true to a quarter of a microsecond.
+      const double time_us = given.decimal * static_cast<double>(unit_ns) / 1'000;
+      if (unit_ns == 1) break;
+      if (!(std::fabs(time_us) < 9.2e15)) return invalid_argument(kBeyond);
+      return std::optional(static_cast<std::int64_t>(std::llround(time_us)) * 1'000);
+    }
     case Scalar::Kind::Text: {
       EC_ASSIGN_OR_RETURN(const std::int64_t time_ns, parse_absolute_time_ns(given.text));
       return std::optional(time_ns);
     }
-    case Scalar::Kind::Huge:
-      return invalid_argument("\"time\" is outside what 64-bit nanoseconds can hold");
-    default: return invalid_argument("\"time\" is neither RFC 3339 text nor whole nanoseconds");
+    case Scalar::Kind::Huge: return invalid_argument(kBeyond);
+    default: break;
   }
+  return invalid_argument("\"time\" is neither RFC 3339 text nor whole nanoseconds");
 }
 
 // Takes a number or a truth value.

@@ -75,7 +75,10 @@ class ImportFlow(unittest.TestCase):
         self.done("export", "*/*", "-A", "-o", directory + "/")
         whole = self.done("query", "*/*", "-n", "plant", "--format", "ndjson")
         looked = self.place.cli("import", directory, "--dry-run")
-        self.assertEqual((looked.returncode, looked.stdout.count("\n")), (0, 7), looked.stderr)
+        self.assertEqual(looked.returncode, 0, looked.stderr)
+        readings, table = looked.stdout.split("\n\n")  # the first file's, then a row a file
+        self.assertTrue(readings.startswith("NAMESPACE"), readings)
+        self.assertEqual(table.count("\n"), 7)
         self.assertIn("16 readings found from 6 files", looked.stderr)
         cut_short = self.place.cli("import", os.path.join(directory, "plant/door/photo.csv"), "none.csv")
         self.assertEqual(cut_short.returncode, 6, cut_short.stderr)
@@ -112,6 +115,50 @@ class ImportFlow(unittest.TestCase):
         for _ in range(2):
             self.done("import", path)
         self.assertEqual(self.done("export", "d/s", "--format", "line"), lines)
+
+    def test_a_table_of_somebody_else_says_its_columns(self):
+        rows = "".join(f"{hour};01.03.2013 {hour:02}:00;{hour},5;{hour * 2};NNW\n" for hour in range(24))
+        path = self.write("weather.csv", "No;Datum;Temp;Rain;Wind\n" + rows)
+        how = ("--delimiter", ";", "--decimal", ",", "--device", "roof", "--time-column", "Datum", "--time-format",
+               "%d.%m.%Y %H:%M", "--tz", "Europe/Berlin")
+        looked = self.done("import", path, *how, "--value-columns", "Temp,Wind", "--dry-run")
+        self.assertEqual(looked.count("\n"), 1 + 10 + 1 + 2)
+        self.assertIn("roof/Temp", looked)
+        self.assertEqual(self.place.cli("query", "roof/*").stdout.count("\n"), 1)  # nothing is stored
+        self.done("import", path, *how, "--value-columns", "Temp,Wind")
+        got = self.done("query", "roof", "--format", "csv").splitlines()
+        self.assertEqual(len(got), 1 + 48)
+        self.assertEqual(got[1], "default,roof,Temp,2013-02-28T23:00:00.000000000Z,0.5,float")
+        self.assertEqual(got[-1], "default,roof,Wind,2013-03-01T22:00:00.000000000Z,NNW,text")
+        self.done("import", path, *how)  # all columns that are no time
+        self.assertEqual(self.done("query", "roof", "--format", "csv").count("\n"), 1 + 4 * 24)
+        for wrong, word in ((("--time-column", "Zeit"), "it has No, Datum, Temp, Rain, Wind"),
+                            (("--time-format", "%H:%M"), "says no day"), (("--device-column", "No"), "xcludes"),
+                            (("--format", "ndjson"), "of CSV alone")):
+            result = self.place.cli("import", path, *how, *wrong)
+            self.assertEqual(result.returncode, 2, (wrong, result.stderr))
+            self.assertIn(word, result.stderr)
+
+    def test_counts_that_are_no_nanoseconds_are_noticed_before_anything_is_stored(self):
+        for unit, factor in (("unix", 1), ("unix_ms", 10**3), ("unix_us", 10**6), ("unix_ns", 10**9)):
+            time = 1_763_647_200 * factor
+            for ending, text in (("csv", "device,sensor,time,value\nDEVICE,s,TIME,1\n"),
+                                 ("ndjson", '{"device":"DEVICE","sensor":"s","time":TIME,"value":1}\n'),
+                                 ("line", "s,device=DEVICE value=1 TIME\n")):
+                with self.subTest(unit=unit, ending=ending):
+                    device = f"{ending}-{unit}"
+                    path = self.write(f"{unit}.{ending}", text.replace("DEVICE", device).replace("TIME", str(time)))
+                    result = self.place.cli("import", path)
+                    self.assertEqual(result.returncode, 0 if unit == "unix_ns" else 2, result.stderr)
+                    if unit != "unix_ns":
+                        self.assertIn(f"--time-format {unit},", result.stderr)
+                        self.assertEqual(self.place.cli("last", f"{device}/*").stdout.count("\n"), 1)
+                        self.done("import", path, "--time-format", unit)
+                    last = self.done("last", f"{device}/*", "--format", "csv")
+                    self.assertIn("2025-11-20T14:00:00.000000000Z", last)
+        meant = self.write("meant.line", "c,device=early v=1 1763647200\n")
+        self.done("import", meant, "--time-format", "unix_ns")
+        self.assertIn("1970-01-01T00:00:01.763647200Z", self.done("last", "early/*", "--format", "csv"))
 
     def test_bad_lines_cost_themselves_alone(self):
         path = self.write("some.csv", "device,sensor,time,value\nd,s,0,1\nd,s,soon,1\nd,s,1,2\n")

@@ -219,5 +219,103 @@ TEST_CASE("no bytes make the decoder stumble") {
   }
 }
 
+// As a file that export did not write.
+CsvForm foreign(std::vector<std::string> times, std::string device = "roof") {
+  CsvForm form;
+  form.time_columns = std::move(times);
+  form.device = std::move(device);
+  const auto zone = wire::TimeZone::find("UTC");
+  REQUIRE(zone.ok());
+  form.zone = std::make_shared<const wire::TimeZone>(*zone);
+  return form;
+}
+
+std::string line_of(const char* sensor, const char* time, const char* value) {
+  return std::string(R"({"namespace":"plant","device":"roof","sensor":")") + sensor +
+         R"(","time":"2013-03-01T)" + time + R"(","value":)" + value + "}\n";
+}
+
+TEST_CASE("csv: a wide file has a sensor for each column, and a cell costs itself alone") {
+  const std::string body =
+      "No,year,month,day,hour,PM2.5, TEMP ,\"wd, mean\",\n"
+      "1,2013,3,1,0,4,-0.7,NNW,\n"
+      "2,2013,3,1,1,NA,1e400,\"say \"\"N\"\"\",\n"
+      "3,2013,13,1,2,1,2,N,\n"
+      "4,2013,3,1,3,1,2,N\n"
+      "\n"
+      "5,2013,3,1,4,,nan,N,\n";
+  CsvForm form = foreign({"year", "month", "day", "hour"});
+  form.value_columns = {"PM2.5", "TEMP", "wd, mean"};
+  auto format = TimeFormat::parse("%Y %m %d %H");
+  REQUIRE(format.ok());
+  form.time_format = *format;
+  const Decoded decoded = decode(body, form);
+  const std::vector<std::string> wanted = {
+      line_of("PM2.5", "00:00:00.000000000Z", "4"),
+      line_of("TEMP", "00:00:00.000000000Z", "-0.7"),
+      line_of("wd, mean", "00:00:00.000000000Z", R"("NNW")"),
+      line_of("PM2.5", "01:00:00.000000000Z", R"("NA")"),
+      line_of("wd, mean", "01:00:00.000000000Z", R"("say \"N\"")"),
+      line_of("wd, mean", "04:00:00.000000000Z", R"("N")"),
+  };
+  CHECK(decoded.lines == wanted);
+  CHECK(decoded.no_values == 2);
+  REQUIRE(decoded.errors.size() == 3);
+  CHECK(decoded.errors[0].line == 3);
+  CHECK(decoded.errors[0].message.find("column TEMP: ") == 0);
+  CHECK(decoded.errors[1].line == 4);
+  CHECK(decoded.errors[2].message.find("8 fields where the first line names 9") == 0);
+}
+
+TEST_CASE("csv: all other columns are values where none is named") {
+  CsvForm form = foreign({"t"});
+  const Decoded all = decode("t,a,b\n2013-03-01,1,2\n", form);
+  CHECK(all.lines.size() == 2);
+  form.value_columns = {"*"};
+  CHECK(decode("t,a,b\n2013-03-01,1,2\n", form).lines == all.lines);
+  form.device.clear();
+  form.device_column = "a";
+  CHECK(decode("t,a,b\n2013-03-01,x,2\n", form).lines.size() == 1);
+}
+
+TEST_CASE("csv: names of rows, which R writes without a column, are passed over") {
+  const Decoded decoded = decode("\"t\",\"TEMP\"\n\"1\",\"2013-03-01\",1.5\n", foreign({"t"}));
+  CHECK(decoded.lines == std::vector<std::string>{line_of("TEMP", "00:00:00.000000000Z", "1.5")});
+}
+
+TEST_CASE("csv: a long file has columns for sensor and value, by any name") {
+  CsvForm form = foreign({"when"}, "");
+  form.device_column = "station";
+  form.sensor_column = "what";
+  form.value_columns = {"reading"};
+  const std::string body = "when,station,what,reading\n2013-03-01 00:00,roof,TEMP,1.5\n";
+  CHECK(decode(body, form).lines ==
+        std::vector<std::string>{line_of("TEMP", "00:00:00.000000000Z", "1.5")});
+  // Names of export need not be said again.
+  CsvForm some = foreign({"when"});
+  CHECK(decode("when,sensor,value\n2013-03-01,TEMP,1.5\n", some).lines ==
+        std::vector<std::string>{line_of("TEMP", "00:00:00.000000000Z", "1.5")});
+}
+
+TEST_CASE("csv: columns that are not there, come twice, or are too many are told by name") {
+  const auto error = [](const CsvForm& form, std::string_view body) {
+    const auto decoder = CsvDecoder::create(body, "plant", 20, form);
+    REQUIRE(!decoder.ok());
+    return decoder.status().message();
+  };
+  CHECK(error(foreign({"when"}), "t,a\n") ==
+        "the first line names no column \"when\"; it has t, a");
+  CHECK(error(foreign({"t"}, ""), "t,a\n").find("--device NAME") != std::string::npos);
+  CHECK(error(foreign({"t"}), "t\n") == "the first line names no column of values");
+  CHECK(error(foreign({"t"}), "t,a, a\n") == "column \"a\" comes twice");
+  CsvForm form = foreign({"t"});
+  form.value_columns = {"a", "b"};
+  form.sensor_column = "a";
+  CHECK(error(form, "t,a,b\n").find("one for the value alone") != std::string::npos);
+  std::string many = "t";
+  for (std::size_t i = 0; i <= CsvDecoder::kValueColumnsMax; ++i) many += "," + std::to_string(i);
+  CHECK(error(foreign({"t"}), many).find("at most") != std::string::npos);
+}
+
 }  // namespace
 }  // namespace edgecase::cli
