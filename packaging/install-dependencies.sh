@@ -7,6 +7,7 @@
 #   build    compiler, CMake, libraries of the build
 #   tests    broker and clients that tests and the quick start talk to, file systems that they make
 #   readers  what reads what the program says: shells that complete, groff, jq, InfluxDB's clients; and InfluxDB itself
+#   browser  what shows the page to its test
 #   clang    the second compiler
 #   format   the formatter
 #   cross    cross compiler and emulator for 64-bit ARM
@@ -29,6 +30,7 @@ packages_of() {
       e2fsprogs xfsprogs btrfs-progs f2fs-tools ;;
     readers) echo fish zsh groff-base jq influxdb influxdb-client python3-influxdb \
       python3-pandas python3-pip python3-setuptools python3-wheel ;;
+    browser) echo chromium ;;
     clang) echo clang libclang-rt-dev ;;
     format) echo clang-format ;;
     cross) echo g++-aarch64-linux-gnu qemu-user-static ;;

@@ -159,6 +159,9 @@ class Catalog {
   virtual std::vector<SeriesRow> select_rows(std::string_view namespace_name,
                                              const wire::Selector& selector) const = 0;
   virtual Result<SeriesEntry> series_at(SeriesRow row) const = 0;
+  // The names alone, which is less work. False: the series is gone.
+  virtual bool read_names(SeriesRow row, std::string& namespace_name, std::string& device,
+                          std::string& sensor) const = 0;
   // The measurement of its identity alone, which is less work; empty: the series is gone.
   virtual void read_measurement(SeriesRow row, std::string& measurement) const = 0;
   // One after another what select() answers at once, until `take` returns an error, which is

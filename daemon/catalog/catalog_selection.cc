@@ -116,4 +116,16 @@ Result<SeriesEntry> MemoryCatalog::series_at(SeriesRow row) const {
   return entry_of(row);
 }
 
+bool MemoryCatalog::read_names(SeriesRow row, std::string& namespace_name, std::string& device,
+                               std::string& sensor) const {
+  const ReaderLock lock(mutex_);
+  if (row >= series_.size() || !series_[row].durable) return false;
+  const SensorRow& series = series_[row];
+  const DeviceRow& owner = devices_[series.device_row];
+  namespace_name = namespaces_[owner.namespace_row].name;
+  device = owner.name;
+  sensor_names_.read(series.name, sensor);
+  return true;
+}
+
 }  // namespace edgecase::catalog

@@ -58,6 +58,8 @@ class MemoryCatalog final : public Catalog {
   std::vector<SeriesRow> select_rows(std::string_view namespace_name,
                                      const wire::Selector& selector) const override;
   Result<SeriesEntry> series_at(SeriesRow row) const override;
+  bool read_names(SeriesRow row, std::string& namespace_name, std::string& device,
+                  std::string& sensor) const override;
   void read_measurement(SeriesRow row, std::string& measurement) const override;
   std::vector<DeviceEntry> devices(std::string_view namespace_name,
                                    std::string_view device_glob) const override;

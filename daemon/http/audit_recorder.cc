@@ -37,7 +37,8 @@ bool is_of_page(const Call& call) {
   const std::string& path = call.request.path;
   if (call.exchange.head.page.empty()) return false;
   if (call.has("export") || call.has("moment") || call.has("owner")) return false;
-  return path == routes::kSeries || path == routes::kQuery;
+  return path == routes::kSeries || path == routes::kQuery || path == routes::kFind ||
+         path == routes::kLast;
 }
 
 // Statements of InfluxQL.

@@ -84,8 +84,9 @@ std::string namespace_parameter(const Call& call);
 // `select`: missing means everything.
 Result<wire::Selector> selector_parameter(const Call& call);
 
-// `limit`: a whole number.
-Result<std::optional<std::uint64_t>> limit_parameter(const Call& call);
+// A whole number.
+Result<std::optional<std::uint64_t>> limit_parameter(const Call& call,
+                                                     const std::string& name = "limit");
 
 // Every `label=NAME=VALUE`.
 Result<std::vector<std::pair<std::string, std::string>>> label_parameters(
@@ -219,6 +220,8 @@ void get_devices(HttpContext& context, Call& call);
 void get_namespaces(HttpContext& context, Call& call);
 void post_namespace(HttpContext& context, Call& call);
 void delete_namespace(HttpContext& context, Call& call);
+// find_route.cc:
+void get_find(HttpContext& context, Call& call);
 // tail_route.cc:
 void get_tail(HttpContext& context, Call& call);
 // retention_routes.cc:
@@ -263,6 +266,7 @@ void post_mqtt_test(HttpContext& context, Call& call);
 void register_status_metrics(HttpContext& context);
 // page.cc, openapi.cc:
 void get_page(HttpContext& context, Call& call);
+void get_page_file(HttpContext& context, Call& call);
 void get_openapi(HttpContext& context, Call& call);
 
 }  // namespace edgecase::http

@@ -91,6 +91,10 @@ constexpr DocumentedParameter kDocumented[] = {
     {"precision", ParameterType::Text, "Unit of times: n, ns, u, us, ms, s, m or h.", "ns"},
     {"precision@v2", ParameterType::Text, "Unit of times: ns, us, ms or s.", "ns"},
     {"q@influx", ParameterType::Text, "Statements, with semicolons between.", "SHOW DATABASES"},
+    {"q@find", ParameterType::Text,
+     "Words, all of which must be in names of namespace, device, sensor or a tag; NAME=VALUE also "
+     "finds devices with that label.",
+     "kitchen"},
     {"epoch", ParameterType::Text, "Times are counts of this unit: ns, u, ms, s, m or h.", "ms"},
     {"pretty", ParameterType::Flag, "JSON over several lines.", "true"},
     {"chunked", ParameterType::Flag, "In documents of chunk_size rows, each on a line.", "true"},
@@ -103,6 +107,7 @@ constexpr DocumentedParameter kDocumented[] = {
     {"verbose", ParameterType::Flag, "With the version as a body.", "true"},
     {"namespace", ParameterType::Text, "A namespace's name.", "default"},
     {"sensor", ParameterType::Text, "A sensor's name.", "image"},
+    {"file", ParameterType::Text, "A file's name.", "style.css"},
 };
 
 struct Refused {

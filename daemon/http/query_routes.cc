@@ -304,13 +304,13 @@ void delete_namespace(HttpContext& context, Call& call) {
   call.answer_json(200, json + ",\"dropped\":true}\n");
 }
 
-Result<std::optional<std::uint64_t>> limit_parameter(const Call& call) {
-  if (!call.has("limit")) return std::optional<std::uint64_t>();
-  const std::string text = call.parameter("limit");
+Result<std::optional<std::uint64_t>> limit_parameter(const Call& call, const std::string& name) {
+  if (!call.has(name)) return std::optional<std::uint64_t>();
+  const std::string text = call.parameter(name);
   std::uint64_t limit = 0;
   const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), limit);
   if (text.empty() || error != std::errc{} || stop != text.data() + text.size()) {
-    return invalid_argument("limit is no whole number");
+    return invalid_argument(name + " is no whole number");
   }
   return std::optional<std::uint64_t>(limit);
 }

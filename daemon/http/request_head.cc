@@ -47,6 +47,20 @@ bool list_holds(std::string_view list, std::string_view word) {
   return false;
 }
 
+// Whether Accept-Encoding takes gzip: it is named, and not with a weight of nothing.
+bool takes_gzip(std::string_view list) {
+  while (!list.empty()) {
+    const std::string_view element = list.substr(0, list.find(','));
+    list.remove_prefix(std::min(element.size() + 1, list.size()));
+    const std::size_t semicolon = std::min(element.find(';'), element.size());
+    if (!equal_ignoring_case(trim(element.substr(0, semicolon)), "gzip")) continue;
+    const std::string_view weight = element.substr(semicolon);
+    return weight.find("q=0") == std::string_view::npos ||
+           weight.find_first_of("123456789") != std::string_view::npos;
+  }
+  return false;
+}
+
 int hex_digit(char c) {
   if (c >= '0' && c <= '9') return c - '0';
   if (c >= 'a' && c <= 'f') return c - 'a' + 10;
@@ -208,6 +222,11 @@ bool HeadParser::known_header(std::string_view name, std::string_view value) {
     head_.expects_continue = true;
     return true;
   }
+  if (is("accept-encoding")) {
+    head_.takes_gzip = takes_gzip(value);
+    return true;
+  }
+  if (is("if-none-match")) return keep(head_.if_none_match, value);
   if (is("accept")) return keep(head_.accept, value);
   if (is("content-type")) return keep(head_.content_type, value);
   if (is("origin")) return keep(head_.origin, value);

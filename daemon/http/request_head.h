@@ -41,6 +41,8 @@ struct RequestHead {
   // Empty when the header was not sent.
   std::string host, origin, referer, user_agent, accept, content_type, sec_fetch_site;
   std::string page;           // kPageHeader
+  std::string if_none_match;  // what the client has of the page
+  bool takes_gzip = false;
   std::string authorization;  // holds a secret: never logged
   // A proxy handed it on: Forwarded, Via, or a header that begins with X-Forwarded-.
   bool is_forwarded = false;

@@ -12,6 +12,7 @@ std::string_view reason_phrase(int http_status) {
     case 201: return "Created";
     case 202: return "Accepted";
     case 204: return "No Content";
+    case 304: return "Not Modified";
     case 400: return "Bad Request";
     case 401: return "Unauthorized";
     case 403: return "Forbidden";
@@ -32,6 +33,11 @@ std::string_view reason_phrase(int http_status) {
     case 507: return "Insufficient Storage";
   }
   return http_status < 400 ? "OK" : "Error";
+}
+
+// Whether a body follows, be it empty.
+bool has_body(int http_status) {
+  return http_status != 204 && http_status != 304;
 }
 
 void append_header(std::string_view name, std::string_view value, std::string& text) {
@@ -101,7 +107,7 @@ std::string head_text(const Response& response, bool is_chunked, bool closes) {
   for (const auto& [name, value] : response.headers) append_header(name, value, text);
   if (is_chunked) {
     append_header("Transfer-Encoding", "chunked", text);
-  } else if (response.pieces ? response.pieces_bytes.has_value() : response.status != 204) {
+  } else if (response.pieces ? response.pieces_bytes.has_value() : has_body(response.status)) {
     const std::uint64_t bytes = response.pieces ? *response.pieces_bytes : response.body.size();
     append_header("Content-Length", std::to_string(bytes), text);
   }

@@ -41,12 +41,12 @@ struct RouteBody {
 };
 
 struct Route {
-  std::string_view method;
+  std::string_view method = "GET";
   // As it is, or to its first {NAME}: what begins so. A GET route answers HEAD, too.
   std::string_view path;
   Effect effect = Effect::Reads;
   Access access = Access::Authenticated;
-  Lane lane = Lane::Reads;
+  Lane lane = effect == Effect::Changes ? Lane::Changes : Lane::Reads;
   Audited audit = {};
   std::string_view scope = {};  // that a token needs; "": any token will do
   // Names, with ! those that are needed; of several that mean something else, with @ and which. A *

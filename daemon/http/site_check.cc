@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "auth/token_store.h"
+#include "http/refusal.h"
 #include "wire/base64.h"
 
 namespace edgecase::http {
@@ -14,6 +15,13 @@ namespace {
 bool is_browser(const RequestHead& head) {
   return !head.origin.empty() || !head.referer.empty() || !head.sec_fetch_site.empty() ||
          head.user_agent.starts_with("Mozilla/");
+}
+
+bool is_scheme(std::string_view text, std::string_view lower_case) {
+  return std::equal(text.begin(), text.end(), lower_case.begin(), lower_case.end(),
+                    [](char c, char wanted) {
+                      return (c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c) == wanted;
+                    });
 }
 
 std::string_view without_blanks(std::string_view text) {
@@ -163,6 +171,13 @@ Status check_site(const RequestHead& head, Effect effect, const Sites& sites) {
       head.sec_fetch_site != "none") {
     return not_allowed("a page of another site may not change anything here");
   }
+  // A browser attaches it by itself, to whatever a page has it ask. Clients of Influx are no
+  // browsers, though some are handed on from one.
+  const std::string_view authorization = without_blanks(head.authorization);
+  if (!is_influx_path(head.path) &&
+      is_scheme(authorization.substr(0, authorization.find_first_of(" \t")), "basic")) {
+    return not_allowed("a browser changes nothing by Basic: send the token as Bearer");
+  }
   return ok();
 }
 
@@ -204,29 +219,12 @@ auth::Principal asker(const RequestHead& head, const auth::Principal& connection
   return other;
 }
 
-namespace {
-
-bool is_scheme(std::string_view text, std::string_view lower_case) {
-  return std::equal(text.begin(), text.end(), lower_case.begin(), lower_case.end(),
-                    [](char c, char wanted) {
-                      return (c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c) == wanted;
-                    });
-}
-
-std::string_view trimmed(std::string_view text) {
-  while (text.starts_with(' ') || text.starts_with('\t')) text.remove_prefix(1);
-  while (text.ends_with(' ') || text.ends_with('\t')) text.remove_suffix(1);
-  return text;
-}
-
-}  // namespace
-
 Result<std::string> presented_token(std::string_view authorization) {
-  const std::string_view text = trimmed(authorization);
+  const std::string_view text = without_blanks(authorization);
   if (text.empty()) return std::string();
   const std::size_t blank = std::min(text.find_first_of(" \t"), text.size());
   const std::string_view scheme = text.substr(0, blank);
-  const std::string_view rest = trimmed(text.substr(blank));
+  const std::string_view rest = without_blanks(text.substr(blank));
   // Clients that were given no token send the scheme alone: as much as nothing.
   if (is_scheme(scheme, "bearer") || is_scheme(scheme, "token")) return std::string(rest);
   if (!is_scheme(scheme, "basic")) {

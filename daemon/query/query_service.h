@@ -84,6 +84,22 @@ struct Reach {
 
 using ReadingFilter = std::function<bool(const wire::Reading&)>;
 
+// Which series find() looks for: those whose names hold all words, the case of ASCII aside.
+struct FindRequest {
+  std::string namespace_name;  // "": all
+  std::vector<std::string> words;
+  std::string purpose;
+  std::size_t offset = 0, limit = 0;  // of those that match
+};
+
+struct FoundSeries {
+  struct Names {
+    std::string namespace_name, device, sensor;
+  };
+  std::vector<Names> series;  // in the order of their names
+  bool has_more = false;
+};
+
 class QueryService {
  public:
   // `devices` says what each device may be read for; null: anything.
@@ -133,6 +149,10 @@ class QueryService {
                                     auth::Operation operation = auth::Operation::Read,
                                     std::optional<std::string> purpose = std::nullopt,
                                     Reach* reach = nullptr);
+  // Each word is part of NAMESPACE/DEVICE/SENSOR/, or of a tag as KEY=VALUE, or it is a label
+  // NAME=VALUE of the device. Left out is what query() leaves out. Reads no readings.
+  Result<FoundSeries> find(const auth::Principal& principal, const FindRequest& request,
+                           Reach* reach = nullptr) const;
   // All of the devices of an owner; work grows with the result.
   Result<SeriesListing> list_series_of(std::string_view owner);
   // `filter`: of all devices, or of what is said of them; work grows with the result, which with a

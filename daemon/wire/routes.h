@@ -19,6 +19,7 @@ inline constexpr char kBlob[] = "/api/v1/blob";  // then /NS/DEVICE/SENSOR, each
 inline constexpr char kQuery[] = "/api/v1/query";
 inline constexpr char kLast[] = "/api/v1/last";
 inline constexpr char kTail[] = "/api/v1/tail";
+inline constexpr char kFind[] = "/api/v1/find";
 inline constexpr char kSeries[] = "/api/v1/series";
 inline constexpr char kDevices[] = "/api/v1/devices";
 inline constexpr char kNamespaces[] = "/api/v1/namespaces";

@@ -27,6 +27,7 @@ CALLS = [
     ("get", "/api/v1/last", {"format": "csv"}),
     ("get", "/api/v1/tail", {}),
     ("get", "/api/v1/series", {}),
+    ("get", "/api/v1/find", {}),
     ("get", "/api/v1/devices", {}),
     ("post", "/api/v1/devices", {}),
     ("post", "/api/v1/device", {"device": "kitchen", "owner": "ada", "label": "room=hall"}),
@@ -57,6 +58,7 @@ CALLS = [
     ("get", "/readyz", {}),
     ("get", "/metrics", {}),
     ("get", "/", {}),
+    ("get", "/page/{file}", {}),
     # The last: from the first token on nobody is served over TCP without one.
     ("get", "/api/v1/tokens", {}),
     ("post", "/api/v1/tokens", {"admin": "true"}),

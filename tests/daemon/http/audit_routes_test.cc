@@ -490,7 +490,7 @@ TEST_CASE("audit over HTTP: a view of the page has one record a minute") {
   const std::size_t before = f.records("?limit=1000").size();
   for (int i = 0; i < 2; ++i) {
     CHECK(view("a", "/api/v1/query?select=kitchen/temp&export=true") == 200);
-    CHECK(view("a", "/api/v1/last") == 200);
+    CHECK(view("a", "/api/v1/devices") == 200);
     CHECK(view("", "/api/v1/query?select=kitchen/temp") == 200);
     CHECK(view("a", "/api/v1/query?select=nothing/temp") == 404);
   }

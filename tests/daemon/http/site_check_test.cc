@@ -185,4 +185,32 @@ TEST_CASE("sites: names and proxies change while it runs") {
   CHECK(ask() == 200);
 }
 
+TEST_CASE("sites: what a browser attaches by itself changes nothing") {
+  const Sites sites = Sites::of({}, {}).value();
+  struct Case {
+    const char* agent;
+    const char* path;
+    const char* authorization;
+    bool is_taken;
+  };
+  for (const Case& c : {Case{"Mozilla/5.0", "/api/v1/erase", "Basic YTpi", false},
+                        Case{"Mozilla/5.0", "/api/v1/erase", " \tbAsIc\tYTpi", false},
+                        Case{"Mozilla/5.0", "/api/v1/erase", "Basic", false},
+                        Case{"Mozilla/5.0", "/api/v1/erase", "Bearer ec1_a_b", true},
+                        Case{"Mozilla/5.0", "/api/v1/erase", "", true},
+                        Case{"Mozilla/5.0", "/query", "Basic YTpi", true},
+                        Case{"curl/8.0", "/api/v1/erase", "Basic YTpi", true}}) {
+    CAPTURE(c.agent);
+    CAPTURE(c.path);
+    CAPTURE(c.authorization);
+    RequestHead head;
+    head.user_agent = c.agent;
+    head.host = "localhost";
+    head.path = c.path;
+    head.authorization = c.authorization;
+    CHECK(check_site(head, Effect::Changes, sites).ok() == c.is_taken);
+    CHECK(check_site(head, Effect::Reads, sites).ok());
+  }
+}
+
 }  // namespace edgecase::http::test

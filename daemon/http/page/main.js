@@ -1,0 +1,104 @@
+// Begins the page: the frame with search, views and sign out, and one view at a time.
+import {at, fill, make} from "./dom.js";
+import {showAudit} from "./audit.js";
+import {showErase} from "./erase.js";
+import {startFind} from "./find.js";
+import {showHealth} from "./health.js";
+import {showHome} from "./home.js";
+import {showLook} from "./look.js";
+import {showMqtt} from "./mqtt.js";
+import {showRetention} from "./retention.js";
+import {json} from "./server.js";
+import {onChange, signOut, token} from "./session.js";
+import {showSignIn} from "./sign-in.js";
+import {showTokens} from "./tokens.js";
+import {handleWith, tell} from "./trouble.js";
+import {addressOf, current} from "./view.js";
+
+const views = {
+  home: ["Start", showHome],
+  health: ["Health", showHealth],
+  mqtt: ["MQTT", showMqtt],
+  retention: ["Retention", showRetention],
+  erase: ["Erase", showErase],
+  audit: ["Audit", showAudit],
+  tokens: ["Tokens", showTokens],
+  look: [null, showLook],
+};
+const againMs = 3000;
+
+let showing = null; // of the view at hand; aborted when it is left
+let again;
+
+// A view threw: what it says, and whether it is tried again.
+function fail(error, content) {
+  if (error.kind === "sign-in") {
+    tell("");
+    return showSignIn(content, error.message);
+  }
+  tell(error.message);
+  if (error.kind === "away" || error.kind === "later") {
+    again = setTimeout(() => show(false), againMs);
+  } else if (content.children.length === 0) {
+    fill(content, make("p", {}, make("a", {href: "#/"}, "Back to the start")));
+  }
+  if (!error.kind) console.error(error);
+}
+
+async function show(isNew = true) {
+  clearTimeout(again);
+  showing?.abort();
+  const mine = new AbortController();
+  showing = mine;
+  const {name} = current();
+  const content = at("content");
+  const [title, view] = views[name] ?? views.home;
+  document.title = title && name !== "home" ? `${title} · EdgeCase` : "EdgeCase";
+  for (const link of at("views").children) {
+    if (link.dataset.view === name) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
+  }
+  at("sign-out").hidden = !token();
+  if (isNew) {
+    fill(content);
+    scrollTo(0, 0);
+  }
+  try {
+    await view(content, mine.signal);
+    if (mine.signal.aborted) return;
+    tell("");
+    if (!at("foot").textContent) showVersion();
+  } catch (error) {
+    if (!mine.signal.aborted) fail(error, content);
+  }
+}
+
+async function showVersion() {
+  try {
+    const {version} = await json("/api/v1/status");
+    fill(
+      at("foot"),
+      `EdgeCase ${version} · `,
+      make("kbd", {}, "/"),
+      " finds, ",
+      make("kbd", {}, "Ctrl Enter"),
+      " adds to the chart",
+    );
+  } catch {
+    // The view at hand says why.
+  }
+}
+
+fill(
+  at("views"),
+  Object.entries(views)
+    .filter(([, [title]]) => title)
+    .map(([name, [title]]) => make("a", {href: addressOf(name), "data-view": name}, title)),
+);
+startFind();
+at("skip").addEventListener("click", () => at("content").focus());
+at("sign-out").addEventListener("click", signOut);
+addEventListener("hashchange", () => show());
+onChange(() => show());
+handleWith((error) => fail(error, at("content")));
+show();

@@ -1,0 +1,289 @@
+#!/usr/bin/env python3
+"""The page that people use, in Chromium: what a user does, on a screen and on a phone, with a console free of errors.
+Pictures of its views go into build/page/. Skipped where there is no Chromium (install-dependencies.sh browser)."""
+import json
+import math
+import os
+import pathlib
+import time
+import unittest
+import urllib.parse
+
+import browser
+from daemon_process import Daemon, Place
+
+TOP = pathlib.Path(__file__).resolve().parents[2]
+PICTURES = TOP / "build" / "page"
+AXE = pathlib.Path(os.environ.get("EDGECASE_AXE", TOP / "build" / "axe" / "axe.min.js"))
+SCREEN, PHONE, SMALL, WIDE = (1280, 900), (390, 844), (320, 640), (3840, 2160)
+VIEWS = ["#/", "#/health", "#/mqtt", "#/retention", "#/erase", "#/audit", "#/tokens"]
+HOSTILE = ['<img src=x onerror="window.hacked=1">', '"><script>window.hacked=1</script>', "{{7*7}}${window.hacked=1}"]
+
+
+def look(*series, **more):
+    """The address of the view of series, each [namespace, device, sensor]."""
+    names = ["/".join(urllib.parse.quote(part, safe="") for part in each) for each in series]
+    return "#/look?" + urllib.parse.urlencode([("s", name) for name in names] + list(more.items()))
+
+
+TEMP = ("default", "kitchen", "air.temp{room=hall}")
+CELLAR = ("default", "cellar", "air.temp")
+DOOR = ("default", "hall", "door.state")
+PHOTO = ("default", "hall", "photo")
+# One pixel.
+PNG = bytes.fromhex("89504e470d0a1a0a0000000d4948445200000001000000010806000000"
+                    "1f15c4890000000d49444154789c6360606060000000050001a5f64540"
+                    "0000000049454e44ae426082")
+
+
+@unittest.skipIf(browser.program() is None, "there is no Chromium: packaging/install-dependencies.sh browser")
+class PageFlow(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        PICTURES.mkdir(parents=True, exist_ok=True)
+        cls.place = Place()
+        cls.place.write_config(more='[[mqtt.rule]]\ntopic = "sensors/{device}/{sensor}"\n')
+        cls.daemon = Daemon(cls.place)
+        cls.browser = browser.Browser()
+        cls.site = f"http://localhost:{cls.daemon.port()}/"
+        now = int(time.time())
+        lines = []
+        for i in range(8640):  # a day, with an hour that is missing
+            at = (now - 86400 + i * 10) * 10**9
+            if not 3000 < i < 3360:
+                lines.append(f"air,device=kitchen,room=hall temp={21 + 3 * math.sin(i / 1400) + i % 7 / 20:.2f} {at}")
+            if i % 6 == 0:
+                lines.append(f"air,device=cellar temp={14 + math.sin(i / 2100):.2f} {at}")
+            if i % 300 == 0:
+                lines.append(f'door,device=hall state="{["open", "closed", "ajar"][i // 300 % 3]}" {at}')
+        for name in HOSTILE:
+            device = name.replace("=", r"\=").replace(" ", r"\ ").replace(",", r"\,")
+            text = name.replace('"', r'\"')
+            lines.append(f'm,device={device} v="{text}" {now * 10**9}')
+        lines += [f"plant,device=plant-{i // 10:03d} s{i % 10}={i}" for i in range(2000)]
+        cls.post("/write", "\n".join(lines))
+        for i in range(3):
+            cls.put_picture(now - i * 60)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.browser.close()
+        cls.daemon.stop()
+        cls.place.remove()
+
+    @classmethod
+    def post(cls, path, body):
+        status, text = cls.daemon.request("POST", path, body.encode())
+        if status // 100 != 2:
+            raise AssertionError(text)
+
+    @classmethod
+    def put_picture(cls, at):
+        status, _, text = cls.daemon.exchange("PUT", f"/api/v1/blob/default/hall/photo?time=@{at}", PNG,
+                                              {"Content-Type": "image/png"})
+        if status != 201:
+            raise AssertionError(text)
+
+    def setUp(self):
+        self.browser.errors.clear()
+        self.browser.requests.clear()
+        self.browser.size(*SCREEN)
+
+    def tearDown(self):
+        self.assertEqual(self.browser.errors, [])
+        ours = (self.site, "blob:", "about:", "data:")
+        elsewhere = [url for url in self.browser.requests if not url.startswith(ours)]
+        self.assertEqual(elsewhere, [])
+
+    def show(self, view="#/"):
+        self.browser.go("about:blank")
+        self.browser.go(self.site + view)
+
+    def settled(self):
+        self.browser.until("document.querySelector('#content h1') && !document.querySelector('#content').innerText"
+                           ".includes('…\\n')")
+
+    def find(self, words):
+        self.browser.press("/")
+        self.browser.until("document.activeElement.id === 'words'")
+        self.browser.type(words)
+
+    def test_find_by_keyboard_alone(self):
+        self.show()
+        self.settled()
+        self.find("cellar")
+        self.browser.until("document.querySelector('#found li .device')?.textContent === 'cellar'")
+        self.browser.press("Enter")
+        self.browser.until("location.hash.includes('default/cellar/air.temp')")
+        self.find("kitchen temp")
+        self.browser.until("document.querySelector('#found li .device')?.textContent === 'kitchen'")
+        self.browser.press("Enter", modifiers=2)
+        self.browser.until("document.querySelectorAll('.head').length === 2")
+        # What was looked at comes first.
+        self.show()
+        self.settled()
+        self.browser.press("/")
+        self.browser.until("document.querySelector('#found li .device')?.textContent === 'kitchen'")
+        self.browser.press("Escape")
+        self.browser.until("document.querySelector('#found').hidden")
+        self.find("no such thing")
+        self.browser.until_shows("No series has all of")
+
+    def test_find_in_pages(self):
+        self.show()
+        self.settled()
+        self.find("plant")
+        self.browser.until("document.querySelectorAll('#found li').length === 50")
+        for _ in range(7):
+            self.browser.press("PageDown")
+        self.browser.until("document.querySelectorAll('#found li').length >= 100")
+
+    def test_look_at_series(self):
+        for size, name in ((SCREEN, "look"), (PHONE, "look-phone")):
+            self.browser.size(*size)
+            self.show(look(TEMP, CELLAR, **{"from": "-1d"}))
+            self.browser.until_shows("Thinned: means of")
+            self.browser.picture(PICTURES / f"{name}.png")
+            self.assertLess(len([url for url in self.browser.requests if "/api/v1/query" in url]), 20)
+        # Its ink: a line in the accent's colour, and nothing in the hour that is missing.
+        self.browser.size(*SCREEN)
+        ink = """(() => {
+          const canvas = document.querySelector(".chart"), pen = canvas.getContext("2d");
+          const seen = (x) => {
+            const {data} = pen.getImageData(Math.round(52 + x * (canvas.width - 62)), 12, 1, canvas.height - 40);
+            let count = 0;
+            for (let i = 0; i < data.length; i += 4) count += data[i + 3] > 200 && data[i] < 40 && data[i + 1] > 90;
+            return count;
+          };
+          return [seen(0.2), seen(3180 / 8640)];
+        })()"""
+        self.show(look(TEMP, **{"from": "-1d"}))
+        self.browser.until_shows("Thinned: means of")
+        line, gap = self.browser.run(ink)
+        self.assertGreater(line, 0)
+        self.assertEqual(gap, 0)
+
+    def test_zoom_by_dragging_and_keys(self):
+        self.show(look(TEMP, **{"from": "-1d"}))
+        self.browser.until_shows("Thinned: means of")
+        box = self.browser.run("(() => { const b = document.querySelector('.chart').getBoundingClientRect();"
+                               "return [b.x, b.y, b.width, b.height]; })()")
+        y = box[1] + box[3] / 2
+        self.browser.drag([(box[0] + box[2] * 0.70, y), (box[0] + box[2] * 0.72, y), (box[0] + box[2] * 0.74, y)])
+        self.browser.until("location.hash.includes('to=')")
+        self.browser.until("!document.body.innerText.includes('Thinned')")  # few enough to be shown as they are
+        before = self.browser.run("location.hash")
+        self.browser.run("document.querySelector('.chart-frame').focus()")
+        self.browser.press("ArrowLeft")
+        self.browser.until(f"location.hash !== {json.dumps(before)}")
+        # The same address shows the same again.
+        there = self.browser.run("location.hash")
+        self.show(there)
+        self.browser.until("document.querySelector('.when').textContent.includes('–')")
+        self.assertEqual(self.browser.run("location.hash"), there)
+        self.browser.until("!!document.querySelector('.extent')")
+        self.browser.run("document.querySelector('.chart-frame').focus()")
+        self.browser.press("0")
+        self.browser.until_shows("Thinned: means of")
+
+    def test_what_comes_is_seen(self):
+        self.show(look(("default", "live", "x"), **{"from": "-15m"}))
+        self.browser.until_shows("There is no such thing")
+        self.post("/api/v1/readings", '{"device":"live","sensor":"x","value":41}')
+        self.show(look(("default", "live", "x"), **{"from": "-15m"}))
+        self.browser.until_shows("41")
+        self.post("/api/v1/readings", '{"device":"live","sensor":"x","value":42.5}')
+        self.browser.until("document.querySelector('.value').textContent === '42.5'")
+
+    def test_states_pictures_and_files(self):
+        self.show(look(DOOR, PHOTO, **{"from": "-1d"}))
+        self.browser.until("document.querySelectorAll('.pictures img').length === 3")
+        self.browser.until("document.querySelector('.band')?.getAttribute('aria-label').includes('hall · door.state')")
+        self.browser.until("document.querySelector('.pictures img').complete")
+        self.assertEqual(self.browser.run("document.querySelector('.pictures img').naturalWidth"), 1)
+        self.browser.click(".picture")
+        self.browser.until("!!document.querySelector('dialog[open] img')")
+        self.browser.picture(PICTURES / "picture.png")
+        self.browser.press("Escape")
+        self.browser.until("!document.querySelector('dialog')")
+
+    def test_take_along(self):
+        self.show(look(TEMP, **{"from": "-1d"}))
+        self.browser.until_shows("Thinned: means of")
+        texts = {}
+        for way in ("curl", "Python", "InfluxQL"):
+            self.browser.run("[...document.querySelectorAll('.take button')]"
+                             f".find((each) => each.textContent === 'Copy as {way}').click()")
+            texts[way] = self.browser.until("document.querySelector('.take code')?.textContent")
+        self.assertIn("Authorization: Bearer", texts["curl"])
+        compile(texts["Python"], "copied", "exec")
+        statement = urllib.parse.quote(texts["InfluxQL"])
+        status, answer = self.daemon.request("GET", f"/query?db=default&q={statement}")
+        self.assertEqual(status, 200, answer)
+        self.assertGreater(len(json.loads(answer)["results"][0]["series"][0]["values"]), 100, answer[:300])
+
+    def test_hostile_names_stay_text(self):
+        for view in (*VIEWS, look(*[("default", name.replace("/", ":"), "m.v") for name in HOSTILE])):
+            self.show(view)
+            self.settled()
+        self.find("hacked")
+        self.browser.until("document.querySelectorAll('#found li').length === 3")
+        self.assertIsNone(self.browser.run("window.hacked ?? null"))
+        made = "document.querySelectorAll('#content script, #content img, #found img').length"
+        self.assertEqual(self.browser.run(made), 0)
+
+    def test_views_fit_every_screen(self):
+        views = VIEWS + [look(TEMP, CELLAR, DOOR, PHOTO, **{"from": "-1d"})]
+        for size in (SCREEN, PHONE, SMALL, WIDE):
+            self.browser.size(*size, dark=size == PHONE)
+            for view in views:
+                self.show(view)
+                self.settled()
+                with self.subTest(view=view, size=size):
+                    self.assertLessEqual(self.browser.run("document.documentElement.scrollWidth - innerWidth"), 0)
+                    if size in (SCREEN, PHONE):
+                        name = view[2:].split("?")[0] or "start"
+                        self.browser.picture(PICTURES / f"{name}-{size[0]}.png")
+
+    @unittest.skipIf(not AXE.exists(), "axe-core is not here: tests/flow/axe.sh fetches it")
+    def test_everyone_can_use_it(self):
+        for dark in (False, True):
+            self.browser.size(*SCREEN, dark=dark)
+            for view in VIEWS + [look(TEMP, CELLAR, DOOR, PHOTO, **{"from": "-1d"})]:
+                self.show(view)
+                self.settled()
+                self.browser.run(AXE.read_text(encoding="utf-8") + ";0")
+                found = self.browser.run("""axe.run(document, {runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa",
+                    "wcag22aa"]}).then(({violations}) => violations.map((each) => each.id + ": " + each.help + " " +
+                    each.nodes.map((node) => node.html).join(" ")))""")
+                with self.subTest(view=view, dark=dark):
+                    self.assertEqual(found, [])
+
+    def test_first_paint_is_quick(self):
+        self.show()
+        self.settled()
+        paint = self.browser.run("performance.getEntriesByName('first-contentful-paint')[0]?.startTime")
+        print(f"first contentful paint: {paint:.0f} ms")
+        bytes_sent = self.browser.run("""performance.getEntriesByType('resource')
+            .filter((each) => each.name.includes('/page/')).reduce((sum, each) => sum + each.encodedBodySize, 0)""")
+        print(f"the page's files: {bytes_sent / 1024:.0f} KiB")
+        self.assertLessEqual(bytes_sent, 150 * 1024)
+
+    def test_one_record_of_the_audit_log_for_a_view(self):
+        def records():
+            # Over the socket, which is no page.
+            text = self.place.cli("audit", "--format", "json", "--limit", "1000").stdout
+            return text.count('"page"')
+        self.show(look(TEMP, CELLAR, **{"from": "-1d"}))
+        self.browser.until_shows("Thinned: means of")
+        before = records()
+        for _ in range(3):
+            self.browser.run("document.querySelector('[data-span=\"-6h\"]').click()")
+            self.browser.until("!document.body.innerText.includes('Thinned')")
+            self.browser.run("document.querySelector('[data-span=\"-1d\"]').click()")
+            self.browser.until_shows("Thinned: means of")
+        self.assertLessEqual(records() - before, 3)  # a minute may turn in between
+
+
+if __name__ == "__main__":
+    unittest.main()
