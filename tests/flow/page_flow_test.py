@@ -20,6 +20,21 @@ VIEWS = ["#/", "#/health", "#/mqtt", "#/retention", "#/erase", "#/audit", "#/tok
 HOSTILE = ['<img src=x onerror="window.hacked=1">', '"><script>window.hacked=1</script>', "{{7*7}}${window.hacked=1}"]
 
 
+shared = None  # the browser; each daemon is a site of its own to it
+
+
+def setUpModule():
+    if browser.program() is None:
+        raise unittest.SkipTest("there is no Chromium: packaging/install-dependencies.sh browser")
+    global shared
+    PICTURES.mkdir(parents=True, exist_ok=True)
+    shared = browser.Browser()
+
+
+def tearDownModule():
+    shared.close()
+
+
 def look(*series, **more):
     """The address of the view of series, each [namespace, device, sensor]."""
     names = ["/".join(urllib.parse.quote(part, safe="") for part in each) for each in series]
@@ -36,15 +51,13 @@ PNG = bytes.fromhex("89504e470d0a1a0a0000000d4948445200000001000000010806000000"
                     "0000000049454e44ae426082")
 
 
-@unittest.skipIf(browser.program() is None, "there is no Chromium: packaging/install-dependencies.sh browser")
 class PageFlow(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        PICTURES.mkdir(parents=True, exist_ok=True)
         cls.place = Place()
         cls.place.write_config(more='[[mqtt.rule]]\ntopic = "sensors/{device}/{sensor}"\n')
         cls.daemon = Daemon(cls.place)
-        cls.browser = browser.Browser()
+        cls.browser = shared
         cls.site = f"http://localhost:{cls.daemon.port()}/"
         now = int(time.time())
         lines = []
@@ -67,7 +80,6 @@ class PageFlow(unittest.TestCase):
 
     @classmethod
     def tearDownClass(cls):
-        cls.browser.close()
         cls.daemon.stop()
         cls.place.remove()
 
@@ -233,12 +245,11 @@ class PageFlow(unittest.TestCase):
         self.assertEqual(self.browser.run(made), 0)
 
     def test_views_fit_every_screen(self):
-        views = VIEWS + [look(TEMP, CELLAR, DOOR, PHOTO, **{"from": "-1d"})]
-        for size in (SCREEN, PHONE, SMALL, WIDE):
-            self.browser.size(*size, dark=size == PHONE)
-            for view in views:
-                self.show(view)
-                self.settled()
+        for view in VIEWS + [look(TEMP, CELLAR, DOOR, PHOTO, **{"from": "-1d"})]:
+            self.show(view)
+            self.settled()
+            for size in (WIDE, SCREEN, PHONE, SMALL):
+                self.browser.size(*size, dark=size == PHONE)
                 with self.subTest(view=view, size=size):
                     self.assertLessEqual(self.browser.run("document.documentElement.scrollWidth - innerWidth"), 0)
                     if size in (SCREEN, PHONE):
@@ -247,12 +258,12 @@ class PageFlow(unittest.TestCase):
 
     @unittest.skipIf(not AXE.exists(), "axe-core is not here: tests/flow/axe.sh fetches it")
     def test_everyone_can_use_it(self):
-        for dark in (False, True):
-            self.browser.size(*SCREEN, dark=dark)
-            for view in VIEWS + [look(TEMP, CELLAR, DOOR, PHOTO, **{"from": "-1d"})]:
-                self.show(view)
-                self.settled()
-                self.browser.run(AXE.read_text(encoding="utf-8") + ";0")
+        for view in VIEWS + [look(TEMP, CELLAR, DOOR, PHOTO, **{"from": "-1d"})]:
+            self.show(view)
+            self.settled()
+            self.browser.run(AXE.read_text(encoding="utf-8") + ";0")
+            for dark in (False, True):
+                self.browser.size(*SCREEN, dark=dark)
                 found = self.browser.run("""axe.run(document, {runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa",
                     "wcag22aa"]}).then(({violations}) => violations.map((each) => each.id + ": " + each.help + " " +
                     each.nodes.map((node) => node.html).join(" ")))""")
@@ -272,7 +283,7 @@ class PageFlow(unittest.TestCase):
     def test_one_record_of_the_audit_log_for_a_view(self):
         def records():
             # Over the socket, which is no page.
-            text = self.place.cli("audit", "--format", "json", "--limit", "1000").stdout
+            text = self.place.cli("audit", "--json", "--limit", "1000").stdout
             return text.count('"page"')
         self.show(look(TEMP, CELLAR, **{"from": "-1d"}))
         self.browser.until_shows("Thinned: means of")
@@ -285,5 +296,136 @@ class PageFlow(unittest.TestCase):
         self.assertLessEqual(records() - before, 3)  # a minute may turn in between
 
 
+class SignedInFlow(unittest.TestCase):
+    """Where a token is needed; and what changes something."""
+
+    def setUp(self):
+        self.place = Place()
+        self.addCleanup(self.place.remove)
+        self.daemon = Daemon(self.place)
+        self.addCleanup(lambda: self.daemon.stop())
+        self.browser = shared
+        self.browser.errors.clear()
+        self.browser.requests.clear()
+        self.browser.size(*SCREEN)
+        self.site = f"http://localhost:{self.daemon.port()}/"
+
+    def tearDown(self):
+        self.assertEqual(self.browser.errors, [])
+        self.browser.go("about:blank")
+
+    def cli(self, *arguments):
+        result = self.place.cli(*arguments)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return result.stdout
+
+    def token(self, *scopes):
+        return json.loads(self.cli("token", "create", *scopes, "--json"))["token"]
+
+    def sign_in(self, token):
+        self.browser.until("document.activeElement?.id === 'token'")
+        self.browser.run("document.activeElement.value = ''")
+        self.browser.type(token)
+        self.browser.press("Enter")
+
+    def fill_in(self, values):
+        for name, value in values.items():
+            self.browser.until(f"!!document.querySelector('#{name}')")
+            self.browser.run(f"(document.querySelector('#{name}').focus(),"
+                             f" document.querySelector('#{name}').value = '')")
+            self.browser.type(value)
+
+    def test_a_token_opens_it_and_is_kept_nowhere_else(self):
+        self.cli("write", "kitchen/temp", "21.5")
+        token = self.token("--read", "*")
+        self.browser.go(self.site)
+        self.browser.until_shows("A token is needed here")
+        self.browser.until_shows("edgecase token create")
+        self.assertEqual(self.browser.run("document.querySelectorAll('input[type=password]').length"), 1)
+        self.sign_in("ec1_0123456789_wrong")
+        self.browser.until_shows("This token is not good")
+        self.browser.picture(PICTURES / "sign-in.png")
+        self.sign_in(token)
+        self.browser.until_shows("kitchen")
+        self.browser.until("!document.querySelector('#sign-out').hidden")
+        kept = self.browser.run("document.cookie + location.href + JSON.stringify(localStorage) + history.state")
+        self.assertNotIn(token, kept)
+        self.assertFalse([url for url in self.browser.requests if token in url])
+        self.assertNotIn(token, self.daemon.log())
+        # What it may not do is said, and it stays signed in.
+        self.browser.go(self.site + "#/tokens")
+        self.browser.until_shows("This token may not do that")
+        self.browser.click("#sign-out")
+        self.browser.until_shows("A token is needed here")
+        self.assertEqual(self.browser.run("sessionStorage.length"), 0)
+        # One that was ended meanwhile.
+        self.sign_in(token)
+        self.browser.until("!document.querySelector('#sign-out').hidden")
+        self.cli("token", "revoke", token.split("_")[1])
+        self.token("--read", "*")
+        self.browser.go(self.site + "#/health")
+        self.browser.until_shows("it expired or was revoked")
+
+    def test_an_empty_store_says_how_to_begin(self):
+        self.browser.go(self.site)
+        self.browser.until_shows("Nothing is stored yet")
+        self.assertEqual(self.browser.run("document.querySelectorAll('input[type=password]').length"), 0)
+
+    def test_a_daemon_that_is_away_is_said_and_found_again(self):
+        port = self.daemon.port()
+        self.cli("write", "kitchen/temp", "21.5")
+        self.browser.go(self.site + "#/health")
+        self.browser.until_shows("All is well")
+        self.daemon.stop()
+        self.browser.until_shows("The daemon cannot be reached")
+        self.place.write_config(listen=f"localhost:{port}")
+        self.daemon = Daemon(self.place)
+        self.browser.until("document.querySelector('#trouble').hidden")
+
+    def test_erasing_shows_what_goes_and_wants_the_name(self):
+        self.cli("write", "kitchen/temp", "21.5")
+        self.cli("write", "hall/temp", "19")
+        self.browser.go(self.site)
+        self.browser.until_shows("kitchen")
+        self.browser.go(self.site + "#/erase")
+        self.fill_in({"erase-device": "kitchen"})
+        self.browser.press("Enter")
+        self.browser.until_shows("1 reading")
+        self.assertTrue(self.browser.run("document.querySelector('.danger').disabled"))
+        self.fill_in({"sure-name": "kitche"})
+        self.assertTrue(self.browser.run("document.querySelector('.danger').disabled"))
+        self.browser.type("n")
+        self.browser.until("!document.querySelector('.danger').disabled")
+        self.browser.picture(PICTURES / "erase-sure.png")
+        self.browser.click(".danger")
+        self.browser.until_shows("Certificate")
+        self.assertNotIn("kitchen", self.cli("devices"))
+        self.assertIn("hall", self.cli("devices"))
+
+    def test_retention_is_set_after_a_preview(self):
+        self.cli("write", "kitchen/temp", "21.5")
+        self.browser.go(self.site + "#/retention")
+        self.fill_in({"retention-device": "kitchen", "retention-keep": "30d"})
+        self.browser.press("Enter")
+        self.browser.until_shows("Nothing is removed now")
+        self.fill_in({"sure-name": "kitchen"})
+        self.browser.press("Enter")
+        self.browser.until_shows("Set: kitchen keeps 30d")
+        self.assertIn("30d", self.cli("retention", "list"))
+
+    def test_tokens_are_made_and_ended(self):
+        self.token("--admin")
+        admin = self.token("--admin")
+        self.browser.go(self.site + "#/tokens")
+        self.sign_in(admin)
+        self.browser.until_shows("A new one")
+        self.fill_in({"token-read": "kitchen/*"})
+        self.browser.press("Enter")
+        self.browser.until_shows("Made. Copy it now")
+        made = self.browser.run("document.querySelector('.copyable code').textContent")
+        status, _, _ = self.daemon.exchange("GET", "/api/v1/status", None, {"Authorization": "Bearer " + made})
+        self.assertEqual(status, 200)
+
+
 if __name__ == "__main__":
-    unittest.main()
+    unittest.main(verbosity=2)

@@ -11,7 +11,7 @@ function row(record) {
   const shown = devices.slice(0, 4).join(", ");
   const more = devices.length - 4 + record.more_devices;
   return [
-    time(Date.parse(record.time)) + (record.clock_trusted ? "" : " (clock untrusted)"),
+    [time(Date.parse(record.time)) + (record.clock_trusted ? "" : " (clock untrusted)"), "time"],
     record.token ? `token ${record.token} of ${record.actor}` : record.actor,
     record.operation,
     [record.result, record.result === "ok" ? "good" : "bad"],

@@ -31,32 +31,26 @@ export function fill(element, ...children) {
 
 export const at = (id) => document.getElementById(id);
 
-// A table whose first row names the columns; cells are texts, elements, or [text, class].
+// A table whose first row names the columns; cells are texts, elements, or [text, class]. On a phone a
+// row is a card whose lines name their columns, unless it has two; roles keep it a table for readers.
 export function table(caption, columns, rows, kind = "") {
-  const cell = (content) =>
-    Array.isArray(content) ? make("td", {class: content[1]}, content[0]) : make("td", {}, content);
   const isNumber = (i) => rows.some((cells) => Array.isArray(cells[i]) && cells[i][1] === "number");
+  function cell(content, i) {
+    const [text, look] = Array.isArray(content) ? content : [content, null];
+    return make("td", {role: "cell", class: look, "data-label": columns[i] || null}, text);
+  }
+  const head = columns.map((name, i) =>
+    make("th", {role: "columnheader", scope: "col", class: isNumber(i) && "number"}, name),
+  );
   return make(
     "div",
     {class: `wide ${kind}`, tabindex: 0, role: "region", "aria-label": caption},
     make(
       "table",
-      {},
+      {role: "table"},
       make("caption", {}, caption),
-      make(
-        "thead",
-        {},
-        make(
-          "tr",
-          {},
-          columns.map((name, i) => make("th", {scope: "col", class: isNumber(i) && "number"}, name)),
-        ),
-      ),
-      make(
-        "tbody",
-        {},
-        rows.map((cells) => make("tr", {}, cells.map(cell))),
-      ),
+      make("thead", {role: "rowgroup"}, make("tr", {role: "row"}, head)),
+      make("tbody", {role: "rowgroup"}, rows.map((cells) => make("tr", {role: "row"}, cells.map(cell)))),
     ),
   );
 }

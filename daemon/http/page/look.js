@@ -96,6 +96,11 @@ export async function showLook(content, signal) {
     make("button", {type: "button", onclick: everything}, "All"),
     live,
     zone,
+    make(
+      "button",
+      {type: "button", onclick: () => document.documentElement.requestFullscreen().catch(() => {})},
+      "Full screen",
+    ),
   );
 
   const names = () => view.list.map(textOf);
@@ -204,9 +209,13 @@ export async function showLook(content, signal) {
       make(
         "h2",
         {},
-        make("span", {class: "device"}, series.device),
-        " ",
-        make("span", {class: "sensor"}, series.sensor),
+        make(
+          "span",
+          {class: "name"},
+          make("span", {class: "device"}, series.device),
+          " ",
+          make("span", {class: "sensor"}, series.sensor),
+        ),
         star,
         leave,
       ),

@@ -30,13 +30,22 @@ const againMs = 3000;
 let showing = null; // of the view at hand; aborted when it is left
 let again;
 
+// Without a good token there is nothing to find, view or leave.
+function showFrame(isUsable) {
+  at("find").hidden = !isUsable;
+  at("views").hidden = !isUsable;
+  at("sign-out").hidden = !isUsable || !token();
+}
+
 // A view threw: what it says, and whether it is tried again.
 function fail(error, content) {
   if (error.kind === "sign-in") {
     tell("");
+    showFrame(false);
     return showSignIn(content, error.message);
   }
   tell(error.message);
+  showFrame(true);
   if (error.kind === "away" || error.kind === "later") {
     again = setTimeout(() => show(false), againMs);
   } else if (content.children.length === 0) {
@@ -58,7 +67,6 @@ async function show(isNew = true) {
     if (link.dataset.view === name) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
   }
-  at("sign-out").hidden = !token();
   if (isNew) {
     fill(content);
     scrollTo(0, 0);
@@ -67,6 +75,7 @@ async function show(isNew = true) {
     await view(content, mine.signal);
     if (mine.signal.aborted) return;
     tell("");
+    showFrame(true);
     if (!at("foot").textContent) showVersion();
   } catch (error) {
     if (!mine.signal.aborted) fail(error, content);
