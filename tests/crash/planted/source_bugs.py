@@ -65,8 +65,9 @@ BUGS = {
         "  if (contents.dropped.empty() || planted(PlantedSource::DroppedStays)) return ok();\n"),
     "ErasedShownBySnapshots": (
         "read_path.cc",
-        "  // Ranges that were erased since.\n  at.erased = store_.views.erased();\n",
-        "  if (!planted(PlantedSource::ErasedShownBySnapshots)) at.erased = store_.views.erased();\n"),
+        "  if (options.snapshot != nullptr) at.erased = store_.views.erased();\n",
+        "  if (options.snapshot != nullptr && !planted(PlantedSource::ErasedShownBySnapshots))\n"
+        "    at.erased = store_.views.erased();\n"),
     "ExpiredReturns": (
         "retention_rules.cc",
         "  return std::max({given_up, scope->floor, horizon_at(now_ns, retention_ns(part))});\n",
