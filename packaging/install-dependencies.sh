@@ -36,7 +36,7 @@ packages_of() {
     cross) echo g++-aarch64-linux-gnu qemu-user-static ;;
     package) echo dpkg-dev fakeroot lintian systemd ;;
     portable) echo cmake ninja-build gcc libc6-dev make m4 patch python3 python3-pip dpkg-dev binutils git \
-      fakeroot lintian qemu-user-static ;;
+      fakeroot lintian qemu-user-static tzdata umoci runc ;;
     peers) echo libleveldb-dev librocksdb-dev redis-server ;;
     vm) echo qemu-system-x86 qemu-system-arm ipxe-qemu nbdkit mmdebstrap arch-test e2fsprogs openssh-client \
       dpkg-dev python3 mosquitto ;;

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Makes what a release is: for arm64 and amd64 the Debian package and two archives (glibc 2.27 or later; musl,
-# static), checksums, a bill of materials (SPDX 2.3), how it was built, and the sources of what is linked in. Judges
-# the packages, and starts what it made in an empty root.
+# static), a container image, checksums, a bill of materials (SPDX 2.3), how it was built, and the sources of what is
+# linked in. Judges the packages, and starts what it made in an empty root.
 #
 #   packaging/release.sh VERSION [--only TARGET]... [--no-test] [--units] [--twice]
 #
@@ -14,7 +14,7 @@
 #   EDGECASE_OLD_ROOT an arm64 root with an old libc (Debian 11: glibc 2.31) to start the arm64 program in
 #
 # VERSION must be the project's. Everything is in build/release-VERSION. From one commit it is the same, byte for
-# byte, wherever it is built.
+# byte, wherever it is built; images hold the time zones of the machine that makes them, too.
 # Exit codes: 0 made, 1 failed, 2 wrong usage
 set -euo pipefail
 
@@ -141,6 +141,57 @@ try_program() {
   fi
 }
 
+# Takes the image apart as a container engine does and runs it as its user, with nothing of it writable but the
+# volumes: a reading goes in and comes back, after a restart too. Needs umoci and runc.
+try_image() {
+  local image=$1 bundle
+  [ "$test" = yes ] || return 0
+  command -v umoci >/dev/null && command -v runc >/dev/null && [ "$(id -u)" = 0 ] ||
+    { step "$image: not started: needs root, umoci and runc"; return 0; }
+  bundle=$(mktemp -d)
+  mkdir "$bundle/layout" "$bundle/metadata" "$bundle/values" "$bundle/run"
+  tar -C "$bundle/layout" -xf "$image"
+  umoci unpack --image "$bundle/layout:edgecase:$version" "$bundle/root" >/dev/null 2>&1 || fail "$image: umoci"
+  chown 65532:65532 "$bundle/metadata" "$bundle/values" "$bundle/run"
+  python3 - "$bundle" <<'END'
+import json, sys
+bundle = sys.argv[1]
+path = f"{bundle}/root/config.json"
+with open(path, encoding="utf-8") as file:
+    config = json.load(file)
+config["process"]["terminal"] = False
+config["process"]["capabilities"] = {}
+config["root"]["readonly"] = True
+places = {"/var/lib/edgecase": "metadata", "/srv/edgecase": "values", "/run/edgecase": "run"}
+config["mounts"] = [each for each in config["mounts"] if each["destination"] not in places]
+config["mounts"] += [{"destination": to, "type": "bind", "source": f"{bundle}/{place}", "options": ["rbind", "rw"]}
+                     for to, place in places.items()]
+with open(path, "w", encoding="utf-8") as file:
+    json.dump(config, file)
+END
+  in_image() { runc --root "$bundle/state" exec "$bundle_name" /usr/bin/edgecase "$@"; }
+  local bundle_name=edgecase-${bundle##*.} round
+  for round in 1 2; do
+    runc --root "$bundle/state" run --detach --bundle "$bundle/root" "$bundle_name" >"$bundle/log" 2>&1 </dev/null ||
+      { cat "$bundle/log" >&2; fail "$image does not start"; }
+    for _ in $(seq 100); do
+      in_image status --health >/dev/null 2>&1 && break
+      sleep 0.1
+    done
+    [ "$(in_image status --health)" = ready ] || { cat "$bundle/log" >&2; fail "$image is not healthy"; }
+    [ $round = 2 ] || in_image write kitchen/temperature 21.5 >/dev/null || fail "$image takes no reading"
+    in_image last --tz Europe/Berlin 'kitchen/*' | grep -q '21\.5' || fail "$image gives no reading back"
+    runc --root "$bundle/state" kill "$bundle_name" TERM
+    for _ in $(seq 100); do
+      [ "$(runc --root "$bundle/state" state "$bundle_name" | grep -c '"status": "running"')" != 0 ] || break
+      sleep 0.1
+    done
+    runc --root "$bundle/state" delete --force "$bundle_name"
+  done
+  rm -rf "$bundle"
+  step "$image: a reading in and out, as its user, on a root that is not writable"
+}
+
 # The compiler, its library and its options are others than those that the tests are usually built with.
 run_units() {
   local target=$1 said=$out/$1.units
@@ -226,6 +277,12 @@ for target in "${targets[@]}"; do
   archive "$stage" "$name"
   rm -rf "$stage"
   case $target in
+    *-musl)
+      [ "${target%%-*}" = x86_64 ] && machine=amd64 || machine=arm64
+      packaging/image.sh "$version" $machine "build/$target/cli/edgecase" "$out/edgecase-$version-image-$machine.tar"
+      check_size "$out/edgecase-$version-image-$machine.tar" 10000000
+      [ $machine = arm64 ] || try_image "$out/edgecase-$version-image-$machine.tar"
+      ;;
     *-portable)
       rm -rf "build/$target/packages"
       (cd "build/$target" && cpack >/dev/null)
@@ -246,6 +303,7 @@ commit: $(git rev-parse HEAD)
 source-date-epoch: $SOURCE_DATE_EPOCH
 targets: ${targets[*]}
 compiler: zig $("$sources/zig/ziglang/zig" version)
+time zones of images: $(dpkg-query --show --showformat='${Version}' tzdata 2>/dev/null || echo unknown)
 cmake: $(cmake --version | sed -n '1s/.* //p')
 pins: $(sha256sum toolchains/sources.txt | cut -d' ' -f1)
 END
