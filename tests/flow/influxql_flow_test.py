@@ -73,6 +73,41 @@ ASKED_IN_FORMS = [
 WRONG = ["SELECT", "SELECT v FROM up; SELECT FROM up", "SELECT mean(v) FROM up GROUP BY time(1m) fill(x)",
          "SELECT v FROM up WHERE time = 'x'", "", "SELECT v > 1 FROM up", "SELECT max(s) FROM cpu"]
 
+# What dashboards and energy managers ask, in their quotes and with their times: of two hours from 2020-01-01 on.
+SPAN = "time >= 1577836800000ms AND time <= 1577844000000ms"
+PANELS = [
+    f"""SELECT mean("v") FROM "cpu" WHERE ("zone"::tag = '') AND {SPAN} GROUP BY time(5m) fill(null)""",
+    f"""SELECT mean("v") FROM "cpu" WHERE ("host"::tag =~ /^a$/ OR "host"::tag =~ /^b$/) AND "zone"::tag != 'y' """
+    f"""AND {SPAN} GROUP BY time(10m), "host"::tag fill(linear)""",
+    f'SELECT derivative(mean("v"), 10s) AS "x" FROM "cpu" WHERE "host" =~ /^(a|b)$/ AND {SPAN} '
+    'GROUP BY time(1m), "host"',
+    f'SELECT moving_average(mean("v"), 5) FROM "cpu" WHERE {SPAN} GROUP BY time(1m) fill(previous)',
+    f'SELECT difference(last("v")) FROM "cpu" WHERE {SPAN} GROUP BY time(30m), "host"::tag tz(\'Europe/Berlin\')',
+    f'SELECT spread("v") FROM "up" WHERE {SPAN} GROUP BY time(1d) tz(\'America/New_York\')',
+    f'SELECT percentile("v", 95) FROM "cpu" WHERE {SPAN} GROUP BY time(20m)',
+    f'SELECT stddev("v") / mean("v") FROM "cpu" WHERE {SPAN} GROUP BY time(30m)',
+    f'SELECT count("v") FROM "cpu", "up" WHERE {SPAN} GROUP BY time(10m) fill(0) ORDER BY time DESC LIMIT 3',
+    f'SELECT mean(*) FROM "cpu" WHERE {SPAN} GROUP BY time(30m), *',
+    f'SELECT top("v", "host", 3) FROM "cpu" WHERE {SPAN}',
+    'SELECT last("v"), "host", "zone" FROM "cpu" GROUP BY "host"',
+    f'SELECT "s", "v" FROM "cpu" WHERE {SPAN} ORDER BY time DESC LIMIT 5',
+    f'SELECT elapsed("v", 1m) FROM "up" WHERE {SPAN}',
+    # Energy of power, by days; above a threshold.
+    f"""SELECT integral("x") / 3600000 FROM (SELECT mean("v") AS "x" FROM "cpu" WHERE ("zone"::tag = '') AND {SPAN} """
+    f"""GROUP BY time(60s) fill(previous)) WHERE {SPAN} GROUP BY time(1d) fill(null) tz('Europe/Berlin')""",
+    f'SELECT integral("x") / 3600 FROM (SELECT mean("v") AS "x" FROM "cpu" WHERE {SPAN} AND "v" < 40 '
+    f'GROUP BY time(60s) fill(none)) WHERE {SPAN} GROUP BY time(30m)',
+    f'SELECT sum("x") FROM (SELECT integral("v") / 3600 AS "x" FROM "cpu" WHERE {SPAN} GROUP BY time(10m), host '
+    f'fill(none)) WHERE {SPAN} GROUP BY time(1d)',
+    f'SELECT sum("x") FROM (SELECT non_negative_difference(last("v")) AS "x" FROM "cpu" WHERE {SPAN} '
+    f'GROUP BY time(10m), host) WHERE {SPAN} GROUP BY time(1h), host',
+    f'SELECT cumulative_sum(max("x")) FROM (SELECT non_negative_difference(last("v")) AS "x" FROM "up" WHERE {SPAN} '
+    f'GROUP BY time(10m)) WHERE {SPAN} GROUP BY time(10m)',
+    # Two statements behind one FROM, and what is between them.
+    f'SELECT mean("a") - mean("b") FROM (SELECT mean("v") AS "a" FROM "up" WHERE {SPAN} GROUP BY time(10m)), '
+    f'(SELECT mean("n") AS "b" FROM "up" WHERE {SPAN} GROUP BY time(10m)) WHERE {SPAN} GROUP BY time(30m)',
+]
+
 
 class Influxd:
     """InfluxDB on a private directory and free ports."""
@@ -203,6 +238,13 @@ class InfluxqlFlow(unittest.TestCase):
                 differing.append(f"{statement} {named or ''}\n  influxd:  {json.dumps(theirs)[:600]}\n"
                                  f"  edgecase: {json.dumps(ours)[:600]}")
         self.assertFalse(differing, f"seed {SEED}: {len(differing)} of {STATEMENTS}\n" + "\n".join(differing[:10]))
+
+    def test_panels(self):
+        for statement in PANELS:
+            with self.subTest(statement=statement):
+                ours, theirs = (in_order(client.ask(statement)) for client in (self.ours, self.theirs))
+                self.assertTrue(theirs.get("series"), theirs)
+                self.assertTrue(equal(ours, theirs), f"influxd: {theirs}\nedgecase: {ours}")
 
     def exchange_both(self, statement, parameters, head):
         path = "/query?" + urllib.parse.urlencode({"db": DATABASE, "q": statement, **parameters})

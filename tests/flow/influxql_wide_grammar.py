@@ -7,7 +7,7 @@ WINDOWS = ("45s", "1m", "7m", "10m", "1h", "90m", "1d", "1w")
 FILLS = ("none", "null", "previous", "linear", "0", "-3", "2.5")
 TRANSFORMS = ("derivative", "non_negative_derivative", "difference", "non_negative_difference", "cumulative_sum",
               "elapsed", "moving_average")
-MATH = ("abs", "floor", "ceil", "round", "sin", "cos", "atan", "exp")
+MATH = ("abs", "floor", "ceil", "round", "sin", "cos", "atan")
 
 
 class WideGrammar(Grammar):

@@ -68,26 +68,99 @@ class Recipes(unittest.TestCase):
                 tried += 1
         self.assertGreater(tried, 8)
 
-    def test_grafana(self):
-        self.assertEqual(self.ask("SHOW DATABASES")[0]["values"], [["default"]])
-        self.assertEqual(self.ask('SHOW RETENTION POLICIES on "default"')[0]["values"][0][0], "autogen")
-        self.assertEqual(self.ask("SHOW MEASUREMENTS WITH MEASUREMENT =~ /(?i)TEM/ LIMIT 100")[0]["values"], [["temp"]])
-        self.assertEqual(self.ask('SHOW TAG KEYS FROM "cpu"')[0]["values"], [["cpu"], ["host"]])
-        self.assertEqual(self.ask('SHOW FIELD KEYS FROM "meter"')[0]["values"], [["value", "integer"]])
+    def first(self, statement, **more):
+        """The values of the first series."""
+        return self.ask(statement, **more)[0]["values"]
+
+    def test_grafana_looks_around(self):
+        """Its health check, its editor, a dashboard's variables, filters that a viewer adds."""
+        self.assertEqual(len(self.first("SHOW measurements")), 7)
+        self.assertEqual(self.first("SHOW DATABASES"), [["default"]])
+        self.assertEqual(self.first('SHOW RETENTION POLICIES on "default"')[0][0], "autogen")
+        self.assertEqual(self.first("SHOW MEASUREMENTS WITH MEASUREMENT =~ /(?i)TEM/ LIMIT 100"), [["temp"]])
+        self.assertEqual(self.first("""SHOW MEASUREMENTS WHERE "entity_id" = 'hall' LIMIT 100"""), [["°C"]])
+        self.assertEqual(self.first('SHOW TAG KEYS FROM "cpu"'), [["cpu"], ["host"]])
+        self.assertEqual(self.first("""SHOW TAG KEYS FROM "autogen"."cpu" WHERE "host" = 'pi'"""), [["cpu"], ["host"]])
+        self.assertEqual([each["name"] for each in self.ask("SHOW TAG KEYS")],
+                         ["W", "air", "cpu", "events", "meter", "temp", "°C"])
+        self.assertEqual(self.first('SHOW FIELD KEYS FROM "meter"'), [["value", "integer"]])
         kitchen = """SHOW TAG VALUES FROM "temp" WITH KEY = "device" WHERE "device" =~ /^(kitchen|hall)$/"""
-        self.assertEqual(self.ask(kitchen)[0]["values"], [["device", "kitchen"]])
-        begin, end = now_minutes_ago(120) // 1_000_000, now_minutes_ago(0) // 1_000_000
+        self.assertEqual(self.first(kitchen), [["device", "kitchen"]])
+        self.assertEqual(self.first('SHOW TAG VALUES WITH KEY = "host"'), [["host", "pi"]])
+        recent = self.ask('SHOW TAG VALUES FROM "temp" WITH KEY = "device" WHERE time > now() - 1m')
+        self.assertEqual(recent, [])
+        self.assertEqual(self.first('SHOW TAG VALUES FROM "temp" WITH KEY = "device" WHERE time > now() - 3h'),
+                         [["device", "cellar"], ["device", "kitchen"]])
+
+    def test_grafana_draws(self):
+        """A panel of each kind, annotations, an alert's question."""
+        begin, end = now_minutes_ago(121) // 1_000_000, now_minutes_ago(0) // 1_000_000
         span = f"time >= {begin}ms and time <= {end}ms"
-        panel = self.ask(f"""SELECT mean("value") FROM "temp" WHERE ("device"::tag = 'kitchen') AND {span} """
+        lines = self.ask(f"""SELECT mean("value") FROM "temp" WHERE ("device"::tag = 'kitchen') AND {span} """
                          'GROUP BY time(30m), "device"::tag fill(null)')
-        self.assertEqual((panel[0]["tags"], panel[0]["columns"]), ({"device": "kitchen"}, ["time", "mean"]))
-        self.assertIn(len(panel[0]["values"]), (4, 5))
+        self.assertEqual((lines[0]["tags"], lines[0]["columns"]), ({"device": "kitchen"}, ["time", "mean"]))
+        self.assertIn(len(lines[0]["values"]), (4, 5))
+        for several in ("/^(kitchen|cellar)$/", "/^.*$/", "/^$|./"):
+            both = self.ask(f'SELECT mean("value") FROM "temp" WHERE "device"::tag =~ {several} AND {span} '
+                            'GROUP BY time(30m), "device"::tag fill(none) ORDER BY time ASC')
+            self.assertEqual([each["tags"]["device"] for each in both], ["cellar", "kitchen"], several)
         gauge = self.ask(f'SELECT last("value") FROM "temp" WHERE {span} GROUP BY "device"')
         self.assertEqual([s["tags"]["device"] for s in gauge], ["cellar", "kitchen"])
-        table = self.ask(f'SELECT "value" FROM "temp" WHERE {span} ORDER BY time DESC LIMIT 3')
-        self.assertEqual(len(table[0]["values"]), 3)
-        note = self.ask(f'SELECT "title", "text" FROM "events" WHERE {span} ORDER BY time ASC LIMIT 1000')
-        self.assertEqual(note[0]["values"][0][1:], ["start", "it began"])
+        bars = self.ask(f'SELECT count("value") AS "how often" FROM "temp" WHERE {span} GROUP BY time(1h) fill(0)')
+        self.assertEqual(bars[0]["columns"], ["time", "how often"])
+        self.assertEqual(sum(row[1] for row in bars[0]["values"]), 24)
+        rates = self.first(f'SELECT non_negative_derivative(mean("value"), 1h) * 1000 FROM "meter" WHERE {span} '
+                           'GROUP BY time(10m) fill(none)')
+        self.assertAlmostEqual(rates[-1][1], 60_000)
+        table = self.first(f'SELECT * FROM "temp" WHERE {span} ORDER BY time DESC LIMIT 3')
+        self.assertEqual(len(table), 3)
+        states = self.first(f'SELECT last("text") FROM "events" WHERE {span} GROUP BY time(1h) fill(previous)')
+        self.assertEqual(states[-1][1], "it began")
+        note = self.first(f'SELECT "title", "text" FROM "events" WHERE {span} ORDER BY time ASC LIMIT 1000')
+        self.assertEqual(note[0][1:], ["start", "it began"])
+        alert = self.first('SELECT max("value") FROM "temp" WHERE time > now() - 15m GROUP BY time(5m) fill(none)')
+        self.assertEqual(max(row[1] for row in alert), 20.1)
+
+    def test_both_ways_of_asking(self):
+        """GET with all in the address; POST with the statement in a form, the rest in the address or the form too."""
+        wanted = json.dumps(self.ask('SELECT first("value") FROM "meter"; SHOW DATABASES'))
+        form = {"Content-Type": "application/x-www-form-urlencoded; charset=UTF-8"}
+        asked = {"db": "default", "epoch": "ms", "q": 'SELECT first("value") FROM "meter"; SHOW DATABASES'}
+        in_both = urllib.parse.urlencode({"q": asked["q"]})
+        for method, address, body, head in (
+                ("GET", {**asked, "rp": "autogen", "u": "any", "p": "none"}, None, {}),
+                ("GET", {**asked, "pretty": "true"}, None, {"Accept": "*/*", "Accept-Encoding": "gzip"}),
+                ("POST", {"db": "default", "epoch": "ms"}, in_both, form),
+                ("POST", {}, urllib.parse.urlencode(asked), form),
+                ("POST", asked, "", {})):
+            status, _, text = self.daemon.exchange(method, "/query?" + urllib.parse.urlencode(address), body, head)
+            self.assertEqual(status, 200, (method, address, body, text))
+            results = json.loads(text)["results"]
+            self.assertEqual(len(results), 2)
+            self.assertEqual(json.dumps(results[0]["series"]), wanted)
+
+    def test_home_assistant(self):
+        """What its sensors ask, and EMHASS: which measurement has an entity, then its means."""
+        self.assertEqual(self.first("SHOW SERIES LIMIT 1;")[0][0], "W,domain=sensor,entity_id=power_load")
+        sensor = self.first("""select mean(value) as value from "autogen"."W" where entity_id = 'power_load' """
+                            "and time > now() - 3h")
+        self.assertEqual(sensor[0][1], 250)
+        names = [row[0] for row in self.first("SHOW MEASUREMENTS")]
+        holding = [name for name in names if ["entity_id", "hall"] in
+                   [row for each in self.ask(f'SHOW TAG VALUES FROM "{name}" WITH KEY = "entity_id"')
+                    for row in each["values"]]]
+        self.assertEqual(holding, ["°C"])
+        begin, end = (time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() - ago)) for ago in (7200, 0))
+        means = self.first(f"""
+        SELECT mean("value") AS "mean_value"
+        FROM "default"."autogen"."°C"
+        WHERE time >= '{begin}'
+        AND time < '{end}'
+        AND "entity_id"='hall'
+        GROUP BY time(30m) FILL(previous)
+        """)
+        self.assertIn(len(means), (4, 5))
+        self.assertEqual(means[-1][1], 19.5)
 
     def test_shell(self):
         if shutil.which("influx") is None:
