@@ -29,6 +29,7 @@ packages_of() {
     tests) echo mosquitto mosquitto-clients curl openssl python3 python3-paho-mqtt pyflakes3 iproute2 \
       e2fsprogs xfsprogs btrfs-progs f2fs-tools ;;
     readers) echo fish zsh groff-base jq influxdb influxdb-client python3-influxdb \
+      golang-github-influxdata-influxdb1-client-dev \
       python3-pandas python3-pip python3-setuptools python3-wheel ;;
     browser) echo chromium ;;
     clang) echo clang libclang-rt-dev ;;

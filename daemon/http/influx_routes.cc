@@ -165,6 +165,7 @@ Result<InfluxQuestion> question_of(const Call& call) {
 
 Result<influxql::Parameters> bound_parameters(const wire::Json& json) {
   influxql::Parameters bound;
+  if (json.is_null()) return bound;  // the Go client says so where there are none
   if (!json.is_object()) return invalid_argument("params is no JSON object");
   for (const auto& [name, value] : json.items()) {
     const bool has_type = value.is_object() && value.size() == 1;

@@ -246,6 +246,19 @@ TEST_CASE("influx: a request says how it wants its answer, in the target or in a
                              "&params=" +
                                  encoded(R"({"h":"b"})"))))["results"][0]["series"][0]["values"] ==
         nlohmann::json{{"cpu,host=b"}});
+  for (
+      const auto& [params, keys] : std::initializer_list<std::pair<const char*, std::size_t>>{
+          {R"({"h":{"string":"b"},"m":{"identifier":"cpu"},"n":{"integer":1},"r":{"regex":"b|c"}})",
+           1},
+          {R"({"h":{"string":"none"},"m":{"ident":"cpu"},"n":{"int":1},"r":{"regex":"."}})", 0}}) {
+    const auto result = json_of(
+        f.ask("GET", target_of("SHOW SERIES FROM $m WHERE host = $h AND host =~ $r LIMIT $n",
+                               "&params=" + encoded(params))))["results"][0];
+    CHECK_FALSE(result.contains("error"));
+    CHECK((result.contains("series") ? result["series"][0]["values"].size() : 0) == keys);
+  }
+  CHECK(json_of(f.ask("GET", target_of("SHOW MEASUREMENTS", "&params=null")))["results"].size() ==
+        1);
 }
 
 TEST_CASE("influx: what a request asks wrongly is refused as a whole, with the place of it") {
@@ -262,6 +275,14 @@ TEST_CASE("influx: what a request asks wrongly is refused as a whole, with the p
         Case{target_of("SHOW DATABASES", "&epoch=d"), "epoch is none of ns, u, ms, s, m, h"},
         Case{target_of("SHOW DATABASES", "&chunk_size=1x"), "chunk_size is no whole number"},
         Case{target_of("SHOW DATABASES", "&params=%5B%5D"), "params is no JSON object"},
+        Case{target_of("SHOW DATABASES", "&params=" + encoded(R"({"a":{"string":1}})")),
+             "params: a is no text, number or truth value"},
+        Case{target_of("SHOW DATABASES", "&params=" + encoded(R"({"a":{"integer":1.5}})")),
+             "params: a is no text, number or truth value"},
+        Case{target_of("SHOW DATABASES", "&params=" + encoded(R"({"a":{"x":true}})")),
+             "params: a is no text, number or truth value"},
+        Case{target_of("SHOW DATABASES", "&params=" + encoded(R"({"a":{"int":1,"float":2}})")),
+             "params: a is no text, number or truth value"},
         Case{target_of("SHOW DATABASES", "&params=" + encoded(R"({"a":[]})")),
              "params: a is no text, number or truth value"}}) {
     CAPTURE(c.target);
