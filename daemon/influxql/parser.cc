@@ -6,6 +6,7 @@
 
 #include "influxql/clauses.h"
 #include "influxql/token_reader.h"
+#include "wire/names.h"
 
 namespace edgecase::influxql {
 namespace {
@@ -320,10 +321,27 @@ Result<Statement> parse_statement(TokenReader& reader) {
       "SELECT, DELETE, SHOW, CREATE, DROP, EXPLAIN, GRANT, REVOKE, ALTER, SET, KILL");
 }
 
+// Names and texts of a statement come back in its answer.
+Status check_utf8(std::string_view text) {
+  const std::size_t good = wire::valid_utf8_bytes(text);
+  if (good == text.size()) return ok();
+  Token bad;
+  for (const char c : text.substr(0, good)) {
+    const bool is_inside = (static_cast<unsigned char>(c) & 0xC0u) == 0x80u;
+    if (!is_inside) ++bad.at.column;
+    if (c != '\n') continue;
+    ++bad.at.line;
+    bad.at.column = 0;
+  }
+  bad.kind = TokenKind::Unknown;
+  return TokenReader::wrong(bad, "a byte that is no UTF-8");
+}
+
 }  // namespace
 
 Result<Statements> parse_statements(std::string_view text, std::size_t statements_max,
                                     const Parameters& parameters) {
+  EC_TRY(check_utf8(text));
   TokenReader reader(text, parameters);
   Statements statements;
   for (;;) {

@@ -28,7 +28,8 @@ struct Parameter {
 };
 using Parameters = std::map<std::string, Parameter, std::less<>>;
 
-// All statements of a text, at least one. InvalidArgument: "error parsing query: …" with the place.
+// All statements of a text, at least one. InvalidArgument: "error parsing query: …" with the place;
+// also of a byte that is no UTF-8.
 // LimitReached: more than `statements_max`.
 Result<std::vector<Statement>> parse_statements(std::string_view text, std::size_t statements_max,
                                                 const Parameters& parameters = {});

@@ -12,7 +12,16 @@ Result<Pattern> Pattern::compile(const std::string& text) {
   Pattern pattern;
   pattern.compiled_ = std::make_shared<const re2::RE2>(text, options);
   if (pattern.compiled_->ok()) return pattern;
-  return invalid_argument("error parsing regexp: " + pattern.compiled_->error());
+  // It repeats what it is about, which may be all.
+  constexpr std::size_t kNamedBytesMax = 100;
+  std::string why = pattern.compiled_->error();
+  if (why.size() > kNamedBytesMax) {
+    std::size_t end = kNamedBytesMax;
+    while (end > 0 && (static_cast<unsigned char>(why[end]) & 0xC0u) == 0x80u) --end;
+    why.resize(end);
+    why += "...";
+  }
+  return invalid_argument("error parsing regexp: " + why);
 }
 
 bool Pattern::matches(std::string_view text) const {

@@ -67,12 +67,17 @@ Status bad_name(std::string_view what, std::string_view why) {
 }  // namespace
 
 bool is_valid_utf8(std::string_view text) {
+  return valid_utf8_bytes(text) == text.size();
+}
+
+std::size_t valid_utf8_bytes(std::string_view text) {
   std::size_t position = 0;
   while (position < text.size()) {
     position += ascii_prefix(text.substr(position));
-    if (position < text.size() && next_character(text, position) == kNoCharacter) return false;
+    const std::size_t character = position;
+    if (position < text.size() && next_character(text, position) == kNoCharacter) return character;
   }
-  return true;
+  return text.size();
 }
 
 std::size_t name_max_bytes(std::string_view what) {

@@ -11,6 +11,8 @@
 namespace edgecase::wire {
 
 bool is_valid_utf8(std::string_view text);
+// How many bytes of it are, from its begin on.
+std::size_t valid_utf8_bytes(std::string_view text);
 // InvalidArgument says what is wrong with it; `what` is "device", "sensor", "namespace", …
 Status check_name(std::string_view what, std::string_view name);
 std::size_t name_max_bytes(std::string_view what);

@@ -2,15 +2,68 @@
 """InfluxQL over HTTP as programs ask it: long answers, those who leave, KILL QUERY; and influx, where it is there."""
 import http.client
 import json
+import re
 import shutil
 import socket
 import subprocess
+import time
 import unittest
 import urllib.parse
 
 from daemon_process import Daemon, Place, until
 
 ROWS = 50_000
+# No statement here takes longer or more, whatever it asks.
+SECONDS_MAX = 20
+GROWTH_MAX_BYTES = 96 << 20  # what the daemon may take at all is limits.memory
+
+BIG = 9223372036854775807
+# Statements and a part of their error, in bytes: what of them is text need not be UTF-8.
+HOSTILE = [
+    (b"SELECT " + b"(" * 10_000 + b"v" + b")" * 10_000 + b" FROM long", r"at most 64 deep at line 1, char \d+"),
+    (b"SELECT v FROM " + b"(SELECT v FROM " * 2_000 + b"long" + b")" * 2_000, r"at most 64 deep at line 1, char \d+"),
+    (b"SELECT " + b"abs(" * 10_000 + b"v", r"at most 64 deep at line 1, char \d+"),
+    (b"SELECT " + b"-" * 30_000 + b"v FROM long", r"at line 1, char \d+|FROM"),
+    (b"SELECT v FROM long WHERE " + b"NOT " * 10_000 + b"v", r"at line 1, char \d+"),
+    (b"SELECT v FROM long WHERE v = 1" + b" OR v=1" * 40_000, "more than 65536 bytes"),
+    (b"SELECT " + b"v," * 500_000 + b"v FROM long", "more than 65536 bytes"),
+    (b"SHOW DATABASES;" * 10_000, "more than 65536 bytes"),
+    (b"SHOW QUERIES;" * 4_000, "limits.query-statements"),
+    (b"SELECT max(v) FROM long WHERE time > '2000-01-01' GROUP BY time(1ns)", "max-select-buckets limit exceeded"),
+    (b"SELECT mean(v) FROM long WHERE time > '1700-01-01' GROUP BY time(1ns) fill(linear)", "max-select-buckets"),
+    (b"SELECT v FROM long WHERE host =~ /(((a{1,999}){1,999}){1,999})/", "error parsing regexp"),
+    (b"SELECT v FROM long WHERE host =~ /((((((((a|b)*)*)*)*)*)*)*/", "error parsing regexp"),
+    (b"SELECT v FROM /" + b"(" * 30_000 + b"/", "error parsing regexp|bad regex"),
+    (b"SELECT v FROM long WHERE host =~ /\xff\xfe[\x80-\xff]/", "no UTF-8 at line 1, char 35"),
+    (b'SELECT v AS "\xff\xfe" FROM long LIMIT 1', "no UTF-8 at line 1, char 14"),
+    (b'SELECT v FROM "\xc3\x28" LIMIT 1', "no UTF-8 at line 1, char 16"),
+    (b"SELECT v FROM long WHERE host = '\xed\xa0\x80'", "no UTF-8 at line 1, char 34"),
+    (b"SELECT 'v FROM long", r"no closing quote.* at line 1, char \d+"),
+    (b'SELECT "v FROM long', r"no closing quote.* at line 1, char \d+"),
+    (b'SELECT v FROM long WHERE host = \'\\q\'', r"no such escape.* at line 1, char \d+"),
+    (b"SELECT v FROM long WHERE host =~ /a", r"bad regex.* at line 1, char \d+"),
+    (b"SELECT v /* FROM long", r"comment without an end at line 1, char \d+"),
+    (b'SELECT $"v FROM long', r"no closing quote.* at line 1, char \d+"),
+    (b"\xff\xfe\x00\x01SELECT v FROM long", "no UTF-8 at line 1, char 1"),
+    (b"SELECT \x00 FROM long", r"at line 1, char \d+"),
+    (b"SELECT v FROM long LIMIT 99999999999999999999", "unable to parse integer"),
+]
+# What is odd, and answered.
+ODD = [
+    b"SELECT v FROM long WHERE host =~ /(a*)*b|(x+x+)+y/ LIMIT 1",
+    b"SELECT v FROM long WHERE w =~ /(x*x*)*y/ LIMIT 1",
+    b"SELECT v FROM long WHERE host != '\x00' LIMIT 1",
+    f"SELECT v FROM long LIMIT {BIG} OFFSET {BIG}".encode(),
+    f"SELECT v FROM long GROUP BY * LIMIT 1 SLIMIT {BIG} SOFFSET {BIG}".encode(),
+    f"SELECT count(v) FROM long WHERE time > 0 AND time < 9 GROUP BY time({BIG}ns, -{BIG}ns)".encode(),
+    f"SELECT count(v) FROM long WHERE time >= -{BIG} AND time <= {BIG}".encode(),
+    b"SELECT percentile(v, 100000.0) FROM long WHERE v % 0 = v",
+    b"SELECT v FROM long WHERE v = 1" + b" OR v=1" * 9_000 + b" LIMIT 1",
+    f"SELECT moving_average(v, {BIG}) FROM long".encode(),
+    f"SELECT top(v, {BIG}) FROM long WHERE v < 9".encode(),
+    f"SELECT sample(v, {BIG}) FROM long WHERE v < 9".encode(),
+    b"SHOW TAG VALUES WITH KEY =~ /(((((.*)*)*)*)*)/",
+]
 
 
 class InfluxFlow(unittest.TestCase):
@@ -72,6 +125,43 @@ class InfluxFlow(unittest.TestCase):
         with connection, answer:
             self.assertEqual(len(self.running()), 1)
         until(lambda: not self.running(), "the query ends")
+
+    def memory(self):
+        with open(f"/proc/{self.daemon.process.pid}/status", encoding="ascii") as file:
+            return int(re.search(r"VmHWM:\s+(\d+) kB", file.read())[1]) << 10
+
+    def send(self, statement, **more):
+        """Status and answer, which is UTF-8 and JSON whatever the statement was."""
+        form = urllib.parse.urlencode({"q": statement, **more})
+        head = {"Content-Type": "application/x-www-form-urlencoded"}
+        started = time.monotonic()
+        connection = http.client.HTTPConnection("localhost", self.daemon.port(), timeout=60)
+        connection.request("POST", "/query", form, head)
+        answer = connection.getresponse()
+        text = answer.read().decode()  # UnicodeDecodeError: it is not UTF-8
+        connection.close()
+        self.assertLess(time.monotonic() - started, SECONDS_MAX, statement[:80])
+        return answer.status, json.loads(text)
+
+    def test_hostile_statements_get_an_error_with_its_place(self):
+        before = self.memory()
+        for statement, wanted in HOSTILE:
+            with self.subTest(statement=statement[:60]):
+                status, answer = self.send(statement)
+                error = answer["error"] if "error" in answer else answer["results"][0]["error"]
+                self.assertRegex(error, wanted)
+                self.assertLess(len(error), 400)
+                self.assertIn(status, (200, 400, 413))
+        for statement in ODD:
+            with self.subTest(statement=statement[:60]):
+                status, answer = self.send(statement)
+                self.assertEqual(status, 200, answer)
+                self.assertNotIn("error", answer["results"][0])
+        for odd in ({"epoch": "x"}, {"chunk_size": "-1", "chunked": "true"}, {"chunk_size": "9" * 30},
+                    {"params": "{" * 10_000}, {"params": '{"a":' * 10_000}, {"params": "[" * 60_000}):
+            self.assertEqual(self.send("SHOW DATABASES", **odd)[0], 400, odd)
+        self.assertLess(self.memory() - before, GROWTH_MAX_BYTES)
+        until(lambda: not self.running(), "nothing is left running")
 
     def test_z_what_is_erased_is_sent_no_more(self):
         connection, answer = self.begin("SELECT * FROM long")

@@ -191,7 +191,9 @@ TEST_CASE("influxql: mistakes are named with their place, in InfluxDB's words") 
     const char* want;
   };
   for (const Case& c :
-       {Case{"SELECT", "found EOF, expected identifier, string, number, bool at line 1, char 8"},
+       {Case{"SELECT 'é\n\xC3\xA9\xFF' FROM m", "a byte that is no UTF-8 at line 2, char 2"},
+        Case{"\xC3", "a byte that is no UTF-8 at line 1, char 1"},
+        Case{"SELECT", "found EOF, expected identifier, string, number, bool at line 1, char 8"},
         Case{"SELECT v", "found EOF, expected FROM at line 1, char 10"},
         Case{"SELECT v FROM m LIMIT -1", "found -, expected integer at line 1, char 23"},
         Case{"SELECT\n v FROM m x", "found x, expected ; at line 2, char 11"},
