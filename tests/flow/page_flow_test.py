@@ -16,7 +16,7 @@ TOP = pathlib.Path(__file__).resolve().parents[2]
 PICTURES = TOP / "build" / "page"
 AXE = pathlib.Path(os.environ.get("EDGECASE_AXE", TOP / "build" / "axe" / "axe.min.js"))
 SCREEN, PHONE, SMALL, WIDE = (1280, 900), (390, 844), (320, 640), (3840, 2160)
-VIEWS = ["#/", "#/health", "#/mqtt", "#/retention", "#/erase", "#/audit", "#/tokens"]
+VIEWS = ["#/", "#/health", "#/mqtt", "#/retention", "#/erase", "#/audit", "#/report", "#/tokens"]
 HOSTILE = ['<img src=x onerror="window.hacked=1">', '"><script>window.hacked=1</script>', "{{7*7}}${window.hacked=1}"]
 
 
@@ -218,6 +218,46 @@ class PageFlow(unittest.TestCase):
         self.browser.picture(PICTURES / "picture.png")
         self.browser.press("Escape")
         self.browser.until("!document.querySelector('dialog')")
+
+    def answer_instead(self, path, script):
+        """The page is answered by `script` of the real answer where it asks for `path`."""
+        script = self.browser.call("Page.addScriptToEvaluateOnNewDocument", source="""{
+            const asked = window.fetch;
+            window.fetch = async (url, given) => {
+              const answer = await asked(url, given);
+              return String(url).startsWith(%s) ? (%s)(answer) : answer;
+            };
+          }""" % (json.dumps(path), script))["identifier"]
+        self.addCleanup(self.browser.call, "Page.removeScriptToEvaluateOnNewDocument", identifier=script)
+
+    def test_what_cannot_be_read_is_hatched_and_said(self):
+        begin, end = (time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() - hours * 3600)) for hours in (4, 2))
+        hole = [{"namespace": "default", "device": "cellar", "sensor": "air.temp", "from": begin, "to": end,
+                 "reason": "a bad block"}]
+        self.answer_instead("/api/v1/query", """async (answer) => {
+            const text = (await answer.text()).replace("[]00000002", "");
+            return new Response(text, {headers: {"X-EdgeCase-Left-Out": JSON.stringify(%s)}});
+        }""" % json.dumps(hole))
+        self.show(look(CELLAR, **{"from": "-6h"}))
+        self.browser.until_shows("some readings cannot be read (a bad block)")
+        self.browser.picture(PICTURES / "hatched.png")
+
+    def test_an_untrusted_clock_and_a_bad_drive_are_said_in_words(self):
+        self.answer_instead("/api/v1/status", """async (answer) => {
+            const status = await answer.json();
+            status.clock.trusted = false;
+            status.drives.values.degraded = "no answer for 30 s";
+            return new Response(JSON.stringify(status));
+        }""")
+        self.show("#/health")
+        self.browser.until_shows("The clock is not trusted")
+        self.browser.until_shows("The values drive is degraded: no answer for 30 s")
+
+    def test_a_report_is_made(self):
+        self.show("#/report")
+        self.browser.until("!!document.querySelector('#report-owner')")
+        self.browser.click("button.main")
+        self.browser.until_shows("Signed: ")
 
     def test_take_along(self):
         self.show(look(TEMP, **{"from": "-1d"}))

@@ -50,7 +50,11 @@ export function table(caption, columns, rows, kind = "") {
       {role: "table"},
       make("caption", {}, caption),
       make("thead", {role: "rowgroup"}, make("tr", {role: "row"}, head)),
-      make("tbody", {role: "rowgroup"}, rows.map((cells) => make("tr", {role: "row"}, cells.map(cell)))),
+      make(
+        "tbody",
+        {role: "rowgroup"},
+        rows.map((cells) => make("tr", {role: "row"}, cells.map(cell))),
+      ),
     ),
   );
 }

@@ -7,6 +7,7 @@ import {showHealth} from "./health.js";
 import {showHome} from "./home.js";
 import {showLook} from "./look.js";
 import {showMqtt} from "./mqtt.js";
+import {showReport} from "./report.js";
 import {showRetention} from "./retention.js";
 import {json} from "./server.js";
 import {onChange, signOut, token} from "./session.js";
@@ -22,6 +23,7 @@ const views = {
   retention: ["Retention", showRetention],
   erase: ["Erase", showErase],
   audit: ["Audit", showAudit],
+  report: ["Report", showReport],
   tokens: ["Tokens", showTokens],
   look: [null, showLook],
 };

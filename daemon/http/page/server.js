@@ -87,7 +87,7 @@ export async function json(path, parameters, options) {
 export async function readings(path, parameters, signal) {
   const answer = await ask(path, parameters, {signal, headers: {"X-EdgeCase-Report": "inline"}});
   let text = await answer.text();
-  let leftOut = [];
+  let leftOut = JSON.parse(answer.headers.get("X-EdgeCase-Left-Out") ?? "[]");
   if (answer.headers.get("X-EdgeCase-Report") === "inline") {
     const length = Number(text.slice(-8));
     leftOut = JSON.parse(text.slice(-8 - length, -8));
