@@ -359,15 +359,16 @@ class StoreRepair {
 
   Status flush_memtable() {
     if (memtable_->entry_count() == 0) return ok();
-    const TableWriterContext context{file_system_,
-                                     options_,
-                                     look_.files.store_id,
-                                     [this] { return next_number_++; },
-                                     [this](NamespaceId id) { return namespaces_.options_of(id); },
-                                     [this](NamespaceId id) { return namespaces_.name_of(id); },
-                                     {},
-                                     nullptr,
-                                     look_.files.keys()};
+    TableWriterContext context{file_system_,
+                               options_,
+                               look_.files.store_id,
+                               [this] { return next_number_++; },
+                               [this](NamespaceId id) { return namespaces_.options_of(id); },
+                               [this](NamespaceId id) { return namespaces_.name_of(id); },
+                               {},
+                               nullptr,
+                               look_.files.keys()};
+    context.raise_limits = RaiseLimits::none_rises();  // who knows where feeds stand
     LiveCursor input(Memtable::cursor(memtable_, {}, {}, Direction::Forward, kEverySequence),
                      dropped_, memtable_->range_deletes());
     EC_ASSIGN_OR_RETURN(const TableOutput output, write_tables(input, context));
@@ -388,8 +389,6 @@ class StoreRepair {
     next_.added_value_files.insert(next_.added_value_files.end(), value_files.begin(),
                                    value_files.end());
   }
-
-  // --- the end ---
 
   Status switch_over() {
     namespaces_.mark_repaired();

@@ -84,9 +84,12 @@ Status TableRebuild::add_item(const ValueTableReader& values, const ValuePointer
       append_page_index(page_index_, item->bytes, entries_, values.seal_overhead());
     return add_record(*facts, pointer);
   }
+  // Entries of other tables may come between.
+  const SequenceColumn column =
+      facts->sequence_min == facts->sequence_max ? SequenceColumn::None : SequenceColumn::Written;
   EC_ASSIGN_OR_RETURN(const ValuePointer copied, facts->type == ItemType::Single
                                                      ? copy->append_single(entries_.front())
-                                                     : copy->append_group(entries_));
+                                                     : copy->append_group(entries_, column));
   if (facts->type == ItemType::PlainGroup) page_index_ = copy->page_index();
   return add_record(*facts, copied);
 }

@@ -13,6 +13,7 @@
 
 #include "edgecase/status.h"
 #include "expiry/expiry_view.h"
+#include "feed/raise_limits.h"
 #include "version/version.h"
 
 namespace edgecase::engine {
@@ -51,6 +52,8 @@ class CompactionHost {
 
   // The rules of retention as they are now; empty when there are none.
   virtual ExpiryView expiry() = 0;
+  // How far entries may rise that are written again.
+  virtual RaiseLimits raise_limits() = 0;
   // Makes durable what time expiry has reached, and takes what has expired out of the log. False:
   // to be called again soon.
   virtual Result<bool> clear_expired_log() = 0;

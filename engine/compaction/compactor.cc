@@ -216,6 +216,7 @@ Status Compactor::start(MergePlan plan, WorkSource& source) {
   EC_ASSIGN_OR_RETURN(TableWriterContext writer,
                       files_.writer(file_numbers_for(plan, !expiry.empty())));
   writer.expiry = expiry;
+  writer.raise_limits = context_.host.raise_limits();
   writer.value_file_bytes = plan.value_file_bytes();
   if (plan.mode == MergeMode::Relocate) {
     // It asks the rule of everything.

@@ -22,6 +22,8 @@ void MergeOutput::begin(NamespaceId id, TableKind kind, const Place& place) {
   if (kind == TableKind::Singles) place_.life = 0;
   next_barrier_ = 0;
   kind_ = kind;
+  levels_.clear();
+  if (place_.one_sequence) levels_ = context_.raise_limits.levels_up_to(*place_.one_sequence);
   namespace_options_ = context_.namespace_options(id);
   expiry_ = context_.expiry.of_namespace(id);
   group_.set_scope_bytes(namespace_options_.scope_bytes);
@@ -69,7 +71,7 @@ Status MergeOutput::add(const EntryView& entry) {
   if (group_.empty()) group_expiry_ = expiry;
   group_expiry_.add(expiry);
   EntryView added = entry;
-  if (place_.one_sequence) added.sequence = *place_.one_sequence;
+  added.sequence = raised(levels_, entry.sequence);
   group_.add(added);
   gathered_bytes_ += entry.full_key.size() + entry.value.size();
   return ok();

@@ -26,7 +26,8 @@ class MergeOutput {
   struct Place {
     std::uint8_t level = 1;
     FileNumber run = 0;  // of slot 0; 0: a new one. Other slots are always new runs.
-    // The sequence of all entries of rewritten groups; none: each keeps its own.
+    // The sequence of all entries of rewritten groups, as far as the context lets them rise; none:
+    // each keeps its own.
     std::optional<SequenceNumber> one_sequence;
     // Facts of every table (TableMetadata).
     SequenceNumber purged_sequence = 0;
@@ -100,6 +101,7 @@ class MergeOutput {
   ExpiryView expiry_;  // of the namespace
   std::vector<Slot> slots_;
   std::deque<std::unique_ptr<UMetaWriter>> unsynced_;  // closed, old to new
+  std::vector<SequenceNumber> levels_;                 // entries rise to them (feed/raise_limits.h)
   CBuffer group_;
   ItemExpiry group_expiry_;
   std::uint64_t gathered_bytes_ = 0;

@@ -63,6 +63,10 @@ ExpiryView CompactionDoor::expiry() {
   return store_.expiry_of_bytes();
 }
 
+RaiseLimits CompactionDoor::raise_limits() {
+  return store_.feed_bounds.limits();
+}
+
 Result<bool> CompactionDoor::clear_expired_log() {
   EC_TRY(owners_.retention.note_mark());
   return owners_.retention.clear_log();

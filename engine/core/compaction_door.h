@@ -43,6 +43,7 @@ class CompactionDoor final : public CompactionHost {
   std::set<FileNumber> lost_files() override;
   bool look_for_damage(const std::vector<TablePointer>& tables) override;
   ExpiryView expiry() override;
+  RaiseLimits raise_limits() override;
   Result<bool> clear_expired_log() override;
   Result<bool> finish_erasure(SequenceNumber through) override;
 

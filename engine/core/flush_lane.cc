@@ -176,6 +176,7 @@ TableWriterContext FlushLane::writer_context(ExpiryView expiry) {
       std::max({kPieceBytesMin, store_.budget.memtable_bytes() / kPiecesPerFlush,
                 store_.versions.current()->value_bytes() / kPiecePart});
   const std::uint64_t place = 1 + cuts_++ % kPiecesPerFlush;
+  context.raise_limits = store_.feed_bounds.limits();
   context.first_value_file_bytes = context.value_file_bytes * place / kPiecesPerFlush;
   return context;
 }

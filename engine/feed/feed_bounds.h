@@ -15,8 +15,8 @@ class FeedBounds {
  public:
   // `expected`: somebody will say where feeds stand (Options::feeds); nothing rises until then.
   explicit FeedBounds(bool expected)
-      : limits_(expected ? std::make_shared<const RaiseLimits>(std::vector<SequenceNumber>())
-                         : std::make_shared<const RaiseLimits>()) {}
+      : limits_(std::make_shared<const RaiseLimits>(expected ? RaiseLimits::none_rises()
+                                                             : RaiseLimits())) {}
 
   void set(std::vector<SequenceNumber> bounds) EC_EXCLUDES(mutex_) {
     auto limits = bounds.empty() ? std::make_shared<const RaiseLimits>()

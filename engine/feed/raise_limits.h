@@ -20,11 +20,14 @@ class RaiseLimits {
   // Nobody reads by positions: any sequence may rise.
   RaiseLimits() = default;
   // No entry comes from at most a bound behind it, and none behind the newest rises: bounds that
-  // are set while a merge runs lie there. Empty: nothing rises at all.
+  // are set while a merge runs lie there.
   explicit RaiseLimits(std::vector<SequenceNumber> bounds) : bounds_(std::move(bounds)) {
     std::sort(bounds_->begin(), bounds_->end());
     bounds_->erase(std::unique(bounds_->begin(), bounds_->end()), bounds_->end());
   }
+
+  // Where feeds stand is not known.
+  static RaiseLimits none_rises() { return RaiseLimits(std::vector<SequenceNumber>()); }
 
   bool is_free() const { return !bounds_.has_value(); }
 

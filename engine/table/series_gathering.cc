@@ -4,9 +4,17 @@
 
 namespace edgecase::engine {
 
-SeriesGathering::SeriesGathering(std::size_t group_bytes, std::size_t entries_max)
-    : group_bytes_(group_bytes), entries_max_(entries_max) {
-  main_.columns = std::make_unique<SeriesColumns>(group_bytes_, entries_max_);
+SeriesGathering::SeriesGathering(std::size_t group_bytes, std::size_t entries_max,
+                                 bool keeps_sequences)
+    : group_bytes_(group_bytes), entries_max_(entries_max), keeps_sequences_(keeps_sequences) {
+  main_.columns = new_columns();
+}
+
+std::unique_ptr<SeriesColumns> SeriesGathering::new_columns() const {
+  auto columns = std::make_unique<SeriesColumns>(group_bytes_, entries_max_);
+  columns->set_scope_bytes(scope_bytes_);
+  if (keeps_sequences_) columns->keep_sequences();
+  return columns;
 }
 
 void SeriesGathering::begin(std::size_t scope_bytes) {
@@ -45,8 +53,7 @@ SeriesGathering::Group& SeriesGathering::group_for(const ItemExpiry& item) {
 SeriesGathering::Group& SeriesGathering::keep(LifeClass life) {
   Group& group = apart_[life];
   if (group.columns == nullptr) {
-    group.columns = std::make_unique<SeriesColumns>(group_bytes_, entries_max_);
-    group.columns->set_scope_bytes(scope_bytes_);
+    group.columns = new_columns();
     group.life = life;
   }
   group.is_kept = true;

@@ -28,7 +28,8 @@ class SeriesGathering {
     bool is_kept = false;  // what is of its life class goes here until the scope ends
   };
 
-  SeriesGathering(std::size_t group_bytes, std::size_t entries_max);
+  // `keeps_sequences`: SeriesColumns::keep_sequences().
+  SeriesGathering(std::size_t group_bytes, std::size_t entries_max, bool keeps_sequences);
 
   // Another namespace. Nothing may be gathered.
   void begin(std::size_t scope_bytes);
@@ -49,9 +50,11 @@ class SeriesGathering {
 
  private:
   Group& keep(LifeClass life);
+  std::unique_ptr<SeriesColumns> new_columns() const;
 
   const std::size_t group_bytes_;
   const std::size_t entries_max_;
+  const bool keeps_sequences_;
   std::size_t scope_bytes_ = 0;
   Bytes scope_;
   Group main_;

@@ -48,6 +48,7 @@ class TablesBuilder {
   Result<SeriesGathering::Group*> enter_group(ByteView full_key_begin, const ItemExpiry& item);
   Status write_group(SeriesGathering::Group& group);
   Status write_plain_group();
+  std::pair<std::span<const EntryView>, SequenceColumn> raise(std::span<const EntryView> entries);
   Status write_groups();
   Status close_pieces();
   Status write_single(const EntryView& entry);
@@ -63,7 +64,9 @@ class TablesBuilder {
   const TableWriterContext& context_;
   const std::size_t threshold_bytes_;
   BucketFiles values_;
-  CBuffer group_;           // of a namespace with GroupCodec::Plain
+  CBuffer group_;  // of a namespace with GroupCodec::Plain
+  std::vector<EntryView> raised_;
+  std::vector<SequenceNumber> sequences_;
   SeriesGathering series_;  // of one with GroupCodec::Series
   Bytes filter_;            // of the item being written
   TableOutput output_;
@@ -84,7 +87,7 @@ TablesBuilder::TablesBuilder(const TableWriterContext& context)
           std::min<std::size_t>(context.options.coalesce_threshold_bytes, kThresholdMaxBytes)),
       values_(context),
       group_(group_bytes_of(context.options), kGroupEntriesMax),
-      series_(group_bytes_of(context.options), kGroupEntriesMax) {}
+      series_(group_bytes_of(context.options), kGroupEntriesMax, !context.raise_limits.is_free()) {}
 
 Status TablesBuilder::add_all(EntryCursor& input) {
   group_.set_lent(input.is_in_memory());
@@ -242,6 +245,7 @@ Status TablesBuilder::leave_namespace() {
 
 Status TablesBuilder::write_group(SeriesGathering::Group& group) {
   SeriesColumns& columns = *group.columns;
+  context_.raise_limits.raise(columns.sequences());
   EC_ASSIGN_OR_RETURN(ValueTableWriter* const values, values_.open(group.expiry));
   EC_ASSIGN_OR_RETURN(const ValuePointer pointer, values->append_group(columns));
   EC_TRY(write_record(groups_tables_[group.life], ItemType::SeriesGroup, pointer, columns.summary(),
@@ -252,12 +256,24 @@ Status TablesBuilder::write_group(SeriesGathering::Group& group) {
 
 Status TablesBuilder::write_plain_group() {
   EC_ASSIGN_OR_RETURN(ValueTableWriter* const values, values_.open({}));
-  const std::span<const EntryView> entries = group_.entries();
-  EC_ASSIGN_OR_RETURN(const ValuePointer pointer, values->append_group(entries));
+  const auto [entries, column] = raise(group_.entries());
+  EC_ASSIGN_OR_RETURN(const ValuePointer pointer, values->append_group(entries, column));
   EC_TRY(write_record(groups_tables_[0], ItemType::PlainGroup, pointer, summary_of(entries),
                       entries, values->page_index()));
   group_.clear();
   return close_pieces();
+}
+
+// As they are written; until the next call.
+std::pair<std::span<const EntryView>, SequenceColumn> TablesBuilder::raise(
+    std::span<const EntryView> entries) {
+  if (context_.raise_limits.is_free()) return {entries, SequenceColumn::None};
+  sequences_.clear();
+  for (const EntryView& entry : entries) sequences_.push_back(entry.sequence);
+  const bool alike = context_.raise_limits.raise(sequences_);
+  raised_.assign(entries.begin(), entries.end());
+  for (std::size_t i = 0; i < raised_.size(); ++i) raised_[i].sequence = sequences_[i];
+  return {raised_, alike ? SequenceColumn::None : SequenceColumn::Written};
 }
 
 // All that is gathered.

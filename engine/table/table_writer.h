@@ -18,6 +18,7 @@
 #include "edgecase/file_system.h"
 #include "edgecase/options.h"
 #include "expiry/expiry_view.h"
+#include "feed/raise_limits.h"
 #include "file/file_remover.h"
 #include "metadata/umeta_block.h"
 #include "table/table_metadata.h"
@@ -50,6 +51,7 @@ struct TableWriterContext {
   // besides those that it has open at its end.
   std::uint64_t value_file_bytes = UINT64_MAX;
   std::uint64_t first_value_file_bytes = UINT64_MAX;
+  RaiseLimits raise_limits = {};  // for entries of groups
 };
 inline constexpr std::uint64_t kPiecesPerFlushMax = 16;
 

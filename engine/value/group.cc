@@ -39,8 +39,14 @@ void append_group(Bytes& out, GroupCodec codec, std::span<const EntryView> entri
 void append_group(Bytes& out, SeriesColumns& columns, Packer* packer) {
   const ItemSummary& summary = columns.summary();
   EC_CHECK(summary.entries <= kGroupEntriesMax);
-  append_group_head(out, {0, summary.first.substr(0, kNamespacePrefixBytes), summary.entries,
+  const std::span<const SequenceNumber> sequences = columns.sequences();
+  const bool with_column =
+      std::any_of(sequences.begin(), sequences.end(),
+                  [&](SequenceNumber sequence) { return sequence != summary.sequence_max; });
+  const unsigned char flags = with_column ? kGroupFlagSequences : 0;
+  append_group_head(out, {flags, summary.first.substr(0, kNamespacePrefixBytes), summary.entries,
                           summary.sequence_max});
+  if (with_column) append_integers(out, sequences);
   columns.append_body(out, packer);
 }
 

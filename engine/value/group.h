@@ -21,7 +21,8 @@ namespace edgecase::engine {
 void append_group(Bytes& out, GroupCodec codec, std::span<const EntryView> entries,
                   SequenceColumn sequences, Packer* packer = nullptr);
 
-// The same of a series group that was gathered as columns, without a sequence column.
+// The same of a series group that was gathered as columns; it has a sequence column where entries
+// keep sequences of their own.
 void append_group(Bytes& out, SeriesColumns& columns, Packer* packer = nullptr);
 
 constexpr ItemType item_type_of(GroupCodec codec) {

@@ -79,6 +79,7 @@ bool SeriesColumns::add(const EntryView& entry) {
     others_.push_back({other_bytes_.size(), entry.value.size()});
     other_bytes_.append(entry.value);
   }
+  if (keeps_sequences_) sequences_.push_back(entry.sequence);
   const bool is_first = classes_.empty();
   classes_.push_back(static_cast<std::uint8_t>(value_class));
   raw_bytes_ += user_key.size();
@@ -112,6 +113,10 @@ std::size_t SeriesColumns::add(const SeriesRun& run) {
     summary_.deletes += is_delete ? 1 : 0;
     summary_.sequence_min = std::min(summary_.sequence_min, entry.sequence());
     summary_.sequence_max = std::max(summary_.sequence_max, entry.sequence());
+  }
+  if (keeps_sequences_) {
+    for (const SeriesEntry& entry : run.entries.first(count))
+      sequences_.push_back(entry.sequence());
   }
   return count;
 }
@@ -272,6 +277,7 @@ void SeriesColumns::clear() {
   classes_.clear();
   ordinals_.clear();
   numbers_.clear();
+  sequences_.clear();
   shorts_.clear();
   others_.clear();
   other_bytes_.clear();

@@ -23,6 +23,8 @@ class SeriesColumns {
   // Leading bytes of a user key that make its scope; from the next group on.
   void set_scope_bytes(std::size_t scope_bytes) { scope_bytes_ = scope_bytes; }
   std::size_t scope_bytes() const { return scope_bytes_; }
+  // Entries keep sequences of their own, or else share the largest; from the next group on.
+  void keep_sequences() { keeps_sequences_ = true; }
 
   // Entries lie behind all before them. False or 0: the group is closed, or of another scope. An
   // empty one takes anything.
@@ -35,6 +37,8 @@ class SeriesColumns {
   std::size_t raw_bytes() const { return raw_bytes_; }
   // What follows is of at least one entry; views hold until the next add() or clear().
   const ItemSummary& summary();
+  // What entries have of their own; empty: they share the largest. None may become larger than it.
+  std::span<SequenceNumber> sequences() { return sequences_; }
   // An entry of each series, and every short key: what a filter is made of.
   std::span<const EntryView> heads();
   // Without a packer nothing is packed.
@@ -67,6 +71,7 @@ class SeriesColumns {
   const std::size_t group_bytes_;
   const std::size_t entries_max_;
   std::size_t scope_bytes_ = 0;
+  bool keeps_sequences_ = false;
   std::size_t raw_bytes_ = 0;
   std::vector<Run> runs_;
   Bytes keys_;
@@ -74,6 +79,7 @@ class SeriesColumns {
   std::vector<std::uint8_t> classes_;    // ValueClass
   std::vector<std::uint64_t> ordinals_;  // 0 for short keys
   std::vector<std::uint64_t> numbers_;   // 0 for what is no number
+  std::vector<SequenceNumber> sequences_;
   // Columns that only some entries have.
   std::vector<Piece> shorts_;  // user keys, in keys_
   std::vector<Piece> others_;  // in other_bytes_

@@ -19,7 +19,8 @@ ENGINE = {
     "scrub": _BELOW_BUFFER + ["metadata", "value", "table", "version"],
     "core": _BELOW_BUFFER
     + ["expiry", "feed", "buffer", "metadata", "value", "table", "version", "compaction", "scrub"],
-    "check": ["base", "expiry", "file", "crypto", "log", "buffer", "metadata", "value", "table", "version", "core"],
+    "check": _BELOW_BUFFER
+    + ["expiry", "feed", "buffer", "metadata", "value", "table", "version", "core"],
 }
 
 # The same for the daemon; every folder sees the face.

@@ -51,6 +51,7 @@ struct SourceHost final : engine::CompactionHost {
     return finds_damage;
   }
   engine::ExpiryView expiry() override { return {}; }
+  engine::RaiseLimits raise_limits() override { return {}; }
   Result<bool> clear_expired_log() override { return true; }
   Result<bool> finish_erasure(engine::SequenceNumber through) override { return finish(through); }
 

@@ -44,6 +44,8 @@ struct Feed : EngineFixture {
     REQUIRE(stats.ok());
     return stats->entries;
   }
+  // Everything of the namespace, into one run.
+  void merge() { REQUIRE(engine->compact({id}, {}).ok()); }
   void flush() { REQUIRE(engine->flush().ok()); }
   void remove(ByteView key) {
     WriteBatch batch;
@@ -76,6 +78,20 @@ TEST_CASE_FIXTURE(Feed, "what was committed after a position is read alone, wher
     CHECK(engine->committed() == second);
   };
   SUBCASE("in memory") {
+    check();
+  }
+  SUBCASE("in a table") {
+    flush();
+    check();
+  }
+  SUBCASE("in a table after a restart") {
+    flush();
+    reopen();
+    check();
+  }
+  SUBCASE("after a merge") {
+    flush();
+    merge();
     check();
   }
   SUBCASE("after a restart") {
@@ -115,6 +131,107 @@ TEST_CASE_FIXTURE(Feed, "a snapshot has the position that it was taken at") {
   CHECK(engine->committed() == 2);
   CHECK(keys_newer_than(0, read) == "a ");
   CHECK(keys_newer_than(1, read) == "");
+}
+
+// Series of `rows` entries each, written round: a group has sequences of all the time.
+struct SeriesFeed : Feed {
+  static constexpr std::size_t kSeries = 3;
+
+  SeriesFeed() {
+    NamespaceOptions series;
+    series.codec = GroupCodec::Series;
+    series.scope_bytes = 4;
+    id = make_namespace("s", series);
+  }
+
+  static Bytes key(std::size_t series, std::uint64_t time) {
+    Bytes made = "dev" + std::to_string(series) + "chan";
+    for (int shift = 56; shift >= 0; shift -= 8) made.push_back(static_cast<char>(time >> shift));
+    return made;
+  }
+  void write_rows(std::uint64_t first, std::uint64_t count, std::int64_t number = 7) {
+    WriteBatch batch;
+    for (std::uint64_t row = first; row < first + count; ++row) {
+      for (std::size_t series = 0; series < kSeries; ++series) {
+        Bytes value(1, kIntegerTag);
+        value.resize(9, static_cast<char>(number));
+        batch.put(id, key(series, row), value);
+      }
+    }
+    REQUIRE(engine->write(batch, Durability::Sync).ok());
+  }
+  std::size_t count(CommitPosition after) {
+    const std::size_t counted = newer_than(after).size();
+    CHECK(count_newer_than(after) == counted);
+    return counted;
+  }
+};
+
+TEST_CASE_FIXTURE(SeriesFeed, "flushes and merges move nothing over a bound, nor what is behind") {
+  write_rows(0, 100);
+  const CommitPosition first = engine->committed();
+  write_rows(100, 100);
+  const CommitPosition second = engine->committed();
+  write_rows(200, 100);
+  const CommitPosition third = engine->committed();
+  const auto check = [&](std::size_t behind_second) {
+    CHECK(count(first) == 600);
+    CHECK(count(second) == behind_second);
+    CHECK(count(third) == 0);
+    CHECK(newer_than(0).size() == 900);
+  };
+  const auto write_out = [&](std::size_t behind_second) {
+    flush();
+    check(behind_second);
+    merge();
+    check(behind_second);
+    reopen();
+    check(behind_second);
+  };
+  SUBCASE("nobody has said where feeds stand") {
+    write_out(300);
+  }
+  SUBCASE("both are bounds") {
+    REQUIRE(engine->set_feed_bounds({first, second}).ok());
+    write_out(300);
+  }
+  SUBCASE("all of it lies before one") {
+    REQUIRE(engine->set_feed_bounds({first, third}).ok());
+    // What was between two bounds has risen to the second.
+    write_out(600);
+  }
+  SUBCASE("a bound comes when all is written out") {
+    flush();
+    REQUIRE(engine->set_feed_bounds({second}).ok());
+    merge();
+    CHECK(count(second) == 300);
+    CHECK(newer_than(0).size() == 900);
+  }
+}
+
+TEST_CASE_FIXTURE(SeriesFeed, "nobody reads by positions: entries of a group share one") {
+  options.feeds = false;
+  reopen();
+  write_rows(0, 100);
+  const CommitPosition first = engine->committed();
+  write_rows(100, 100);
+  flush();
+  CHECK(count(first) == 600);
+  CHECK(count(engine->committed()) == 0);
+}
+
+TEST_CASE_FIXTURE(SeriesFeed, "what is written again over a bound is current once, with its own") {
+  write_rows(0, 100);
+  const CommitPosition first = engine->committed();
+  REQUIRE(engine->set_feed_bounds({first}).ok());
+  flush();
+  write_rows(50, 20, 9);
+  flush();
+  merge();
+  CHECK(count(first) == 60);
+  CHECK(newer_than(0).size() == 300);
+  for (const auto& [at, position] : newer_than(0))
+    CHECK((position > first) == (at[15] >= 50 && at[15] < 70));
 }
 
 TEST_CASE_FIXTURE(Feed, "there are only so many bounds") {

@@ -14,11 +14,11 @@ TEST_CASE("what a merge may raise ends at bounds, and at the newest of them for 
     Sequences levels;
   };
   const Case cases[] = {
-      {RaiseLimits(), 50, {50}},           // nobody reads by positions
-      {RaiseLimits(Sequences{}), 50, {}},  // nobody has said where
-      {RaiseLimits({100}), 50, {50}},      // all of it lies before
-      {RaiseLimits({50}), 50, {50}},       // up to it
-      {RaiseLimits({20}), 50, {20}},       // what lies behind keeps its own
+      {RaiseLimits(), 50, {50}},            // nobody reads by positions
+      {RaiseLimits::none_rises(), 50, {}},  // nobody has said where
+      {RaiseLimits({100}), 50, {50}},       // all of it lies before
+      {RaiseLimits({50}), 50, {50}},        // up to it
+      {RaiseLimits({20}), 50, {20}},        // what lies behind keeps its own
       {RaiseLimits({40, 20, 20}), 50, {20, 40}},
       {RaiseLimits({20, 40, 70}), 50, {20, 40, 50}},
       {RaiseLimits({0}), 50, {0}},
@@ -44,8 +44,8 @@ TEST_CASE("a group's entries rise to the largest of their interval") {
   };
   const Case cases[] = {
       {RaiseLimits(), {3, 9, 5}, {9, 9, 9}, true},
-      {RaiseLimits(Sequences{}), {3, 9, 5}, {3, 9, 5}, false},
-      {RaiseLimits(Sequences{}), {4, 4}, {4, 4}, true},
+      {RaiseLimits::none_rises(), {3, 9, 5}, {3, 9, 5}, false},
+      {RaiseLimits::none_rises(), {4, 4}, {4, 4}, true},
       {RaiseLimits({9}), {3, 9, 5}, {9, 9, 9}, true},
       {RaiseLimits({4}), {3, 9, 5}, {3, 9, 5}, false},
       {RaiseLimits({5}), {3, 9, 5}, {5, 9, 5}, false},
