@@ -195,11 +195,12 @@ class NodeCursor final : public EntryCursor {
  public:
   NodeCursor(std::shared_ptr<const Memtable> memtable,
              std::vector<std::shared_ptr<const SortedRun>> runs, ByteView lower, ByteView upper,
-             Direction direction, SequenceNumber visible)
+             Direction direction, SequenceNumber visible, SequenceNumber newer_than)
       : memtable_(std::move(memtable)),
         runs_(std::move(runs)),
         direction_(direction),
-        visible_(visible) {
+        visible_(visible),
+        newer_than_(newer_than) {
     for (const auto& run : runs_) {
       Range range;
       range.begin = first_at_or_after(run->data(), run->data() + run->size(), lower);
@@ -259,7 +260,13 @@ class NodeCursor final : public EntryCursor {
   // Takes every entry of the next key from every run and keeps the newest visible one.
   void settle() {
     current_ = nullptr;
-    if (ranges_.size() == 1 && direction_ == Direction::Forward) return step(ranges_.front());
+    if (ranges_.size() == 1 && direction_ == Direction::Forward) {
+      do {
+        current_ = nullptr;
+        step(ranges_.front());
+      } while (is_old());
+      return;
+    }
     while (current_ == nullptr) {
       const MemtableNode* nearest = nullptr;
       for (const Range& range : ranges_) {
@@ -269,8 +276,10 @@ class NodeCursor final : public EntryCursor {
       if (nearest == nullptr) return;
       const ByteView key = nearest->full_key();
       for (Range& range : ranges_) take_key(range, key);
+      if (is_old()) current_ = nullptr;
     }
   }
+  bool is_old() const { return current_ != nullptr && current_->sequence() <= newer_than_; }
 
   // One run is what a flush walks: there a key's entries lie side by side, the newest first. The
   // nodes lie in the order of writing, so that each would be waited for if it were not fetched.
@@ -314,6 +323,7 @@ class NodeCursor final : public EntryCursor {
   std::vector<Range> ranges_;
   Direction direction_;
   SequenceNumber visible_;
+  SequenceNumber newer_than_;
   const MemtableNode* current_ = nullptr;
   Status status_;
 };
@@ -379,16 +389,16 @@ class TwoCursor final : public EntryCursor {
 
 std::unique_ptr<EntryCursor> Memtable::cursor(std::shared_ptr<const Memtable> memtable,
                                               ByteView lower, ByteView upper, Direction direction,
-                                              SequenceNumber visible) {
+                                              SequenceNumber visible, SequenceNumber newer_than) {
   const Inside& in = *memtable->inside_;
-  auto cursor = in.strips.cursor(memtable, lower, upper, direction, visible);
+  auto cursor = in.strips.cursor(memtable, lower, upper, direction, visible, newer_than);
   const MemtableNode* oldest = in.oldest.load(std::memory_order_acquire);
   if (cursor != nullptr && oldest == nullptr) return cursor;
   // Entries in strips have no nodes.
   const std::uint64_t nodes_expected = cursor == nullptr ? in.entry_count.load() : 0;
-  auto runs = memtable->inside_->runs.through(oldest, visible, nodes_expected);
-  auto nodes =
-      std::make_unique<NodeCursor>(memtable, std::move(runs), lower, upper, direction, visible);
+  auto runs = memtable->inside_->runs.through(oldest, visible, nodes_expected, newer_than);
+  auto nodes = std::make_unique<NodeCursor>(memtable, std::move(runs), lower, upper, direction,
+                                            visible, newer_than);
   if (cursor == nullptr) return nodes;
   return std::make_unique<TwoCursor>(std::move(nodes), std::move(cursor), direction);
 }

@@ -57,10 +57,11 @@ class Memtable {
   std::optional<FoundEntry> get(ByteView full_key, SequenceNumber visible) const;
 
   // Over [lower, upper) (empty upper: unbounded), the newest visible version of each key only. The
-  // cursor keeps the memtable alive and does not see what is added after its creation.
+  // cursor keeps the memtable alive and does not see what is added after its creation. What is not
+  // newer than `newer_than` is passed over.
   static std::unique_ptr<EntryCursor> cursor(std::shared_ptr<const Memtable> memtable,
                                              ByteView lower, ByteView upper, Direction direction,
-                                             SequenceNumber visible);
+                                             SequenceNumber visible, SequenceNumber newer_than = 0);
 
   // Said when its entries are in tables that new views show.
   void set_written_out() { is_written_out_.store(true, std::memory_order_relaxed); }

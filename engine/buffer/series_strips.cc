@@ -268,7 +268,8 @@ std::shared_ptr<const SeriesStrips::Strips> SeriesStrips::sorted() const {
 
 std::unique_ptr<EntryCursor> SeriesStrips::cursor(std::shared_ptr<const void> owner, ByteView lower,
                                                   ByteView upper, Direction direction,
-                                                  SequenceNumber visible) const {
+                                                  SequenceNumber visible,
+                                                  SequenceNumber newer_than) const {
   auto strips = sorted();
   // A strip's keys begin with its prefix: those with a prefix below that of `lower` lie below it.
   const std::size_t prefix_bytes = strips->empty() ? 0 : strips->front()->prefix.size();
@@ -285,7 +286,7 @@ std::unique_ptr<EntryCursor> SeriesStrips::cursor(std::shared_ptr<const void> ow
   const auto from = static_cast<std::size_t>(begin - strips->begin());
   const auto count = static_cast<std::size_t>(end - begin);
   return make_strip_cursor(std::move(owner), std::move(strips), from, count, lower, upper,
-                           direction, visible);
+                           direction, visible, newer_than);
 }
 
 }  // namespace edgecase::engine

@@ -74,11 +74,11 @@ class SeriesStrips {
 
   std::optional<FoundEntry> get(ByteView full_key, SequenceNumber visible) const;
 
-  // Over [lower, upper), the entries with sequence <= visible; null if no strip lies there. It
-  // keeps `owner`, whose arena this is, alive.
+  // Over [lower, upper), the entries with newer_than < sequence <= visible; null if no strip lies
+  // there. It keeps `owner`, whose arena this is, alive.
   std::unique_ptr<EntryCursor> cursor(std::shared_ptr<const void> owner, ByteView lower,
-                                      ByteView upper, Direction direction,
-                                      SequenceNumber visible) const;
+                                      ByteView upper, Direction direction, SequenceNumber visible,
+                                      SequenceNumber newer_than) const;
 
   std::uint64_t used_bytes() const { return used_.load(std::memory_order_relaxed); }
 

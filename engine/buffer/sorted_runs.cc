@@ -130,11 +130,12 @@ void fetch_following(const MemtableNode* node) {
 
 std::vector<std::shared_ptr<const SortedRun>> SortedRuns::through(const MemtableNode* oldest,
                                                                   SequenceNumber visible,
-                                                                  std::uint64_t expected) {
+                                                                  std::uint64_t expected,
+                                                                  SequenceNumber newer_than) {
   MutexLock lock(mutex_);
   const MemtableNode* node =
       covered_ == nullptr ? oldest : covered_->next.load(std::memory_order_acquire);
-  if (node == nullptr || node->sequence() > visible) return runs_;
+  if (node == nullptr || node->sequence() > visible) return newer_runs(newer_than);
   Gathering fresh(covered_ == nullptr ? static_cast<std::size_t>(expected) : 0);
   for (; node != nullptr && node->sequence() <= visible;
        node = node->next.load(std::memory_order_acquire)) {
@@ -143,7 +144,16 @@ std::vector<std::shared_ptr<const SortedRun>> SortedRuns::through(const Memtable
     covered_ = node;
   }
   add_run(std::move(fresh).sorted());
-  return runs_;
+  newest_.resize(runs_.size() - 1);
+  newest_.push_back(covered_->sequence());
+  return newer_runs(newer_than);
+}
+
+// Runs follow one another in the order of writing.
+std::vector<std::shared_ptr<const SortedRun>> SortedRuns::newer_runs(
+    SequenceNumber newer_than) const {
+  const auto first = std::upper_bound(newest_.begin(), newest_.end(), newer_than);
+  return {runs_.begin() + (first - newest_.begin()), runs_.end()};
 }
 
 void SortedRuns::add_run(SortedRun run) {

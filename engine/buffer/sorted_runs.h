@@ -18,19 +18,23 @@ using SortedRun = std::vector<const MemtableNode*>;
 class SortedRuns {
  public:
   // Runs that together hold every node reached from `oldest` whose sequence is at most `visible`
-  // (and maybe newer ones). `oldest` is the same at every call; the first makes room for
-  // `expected` nodes.
+  // (and maybe newer ones), and that is newer than `newer_than` (and maybe others). `oldest` is the
+  // same at every call; the first makes room for `expected` nodes.
   std::vector<std::shared_ptr<const SortedRun>> through(const MemtableNode* oldest,
                                                         SequenceNumber visible,
-                                                        std::uint64_t expected);
+                                                        std::uint64_t expected,
+                                                        SequenceNumber newer_than = 0);
 
   std::uint64_t used_bytes() const { return used_.load(std::memory_order_relaxed); }
 
  private:
   void add_run(SortedRun run) EC_REQUIRES(mutex_);
+  std::vector<std::shared_ptr<const SortedRun>> newer_runs(SequenceNumber newer_than) const
+      EC_REQUIRES(mutex_);
 
   Mutex mutex_;
   std::vector<std::shared_ptr<const SortedRun>> runs_ EC_GUARDED_BY(mutex_);  // old to new
+  std::vector<SequenceNumber> newest_ EC_GUARDED_BY(mutex_);                  // of runs_
   const MemtableNode* covered_ EC_GUARDED_BY(mutex_) = nullptr;  // the newest node in a run
   std::atomic<std::uint64_t> used_{0};
 };

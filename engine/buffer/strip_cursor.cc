@@ -15,14 +15,21 @@ std::uint32_t size_of(const StripChunk& chunk) {
   return chunk.size.load(std::memory_order_acquire);
 }
 
-// First of the `size` entries of `chunk` at or after `ordinal`; `size` if there is none.
-std::uint32_t search(const StripChunk& chunk, std::uint32_t size, std::uint64_t ordinal) {
-  const SeriesEntry* begin = chunk.entries();
-  const SeriesEntry* end = begin + size;
-  const SeriesEntry* found = std::lower_bound(
-      begin, end, ordinal,
-      [](const SeriesEntry& entry, std::uint64_t wanted) { return entry.ordinal < wanted; });
-  return static_cast<std::uint32_t>(found - begin);
+// The first entry of the lane for which `is_before` is false, as it is for all behind it. Looks
+// from the end: what is asked for is mostly recent.
+template <typename IsBefore>
+StripPosition first_from(const StripLane& lane, const IsBefore& is_before) {
+  StripPosition found;
+  for (const StripChunk* chunk = lane.last.load(std::memory_order_acquire); chunk != nullptr;
+       chunk = chunk->previous) {
+    const SeriesEntry* const begin = chunk->entries();
+    const std::uint32_t size = size_of(*chunk);
+    const auto index =
+        static_cast<std::uint32_t>(std::partition_point(begin, begin + size, is_before) - begin);
+    if (index < size) found = {chunk, index};
+    if (index > 0) break;
+  }
+  return found;
 }
 
 // Walks the lanes of a strip side by side, strip after strip.
@@ -31,7 +38,8 @@ class StripCursor final : public EntryCursor {
   using Strips = std::shared_ptr<const std::vector<const Strip*>>;
 
   StripCursor(std::shared_ptr<const void> owner, Strips strips, std::size_t from, std::size_t count,
-              ByteView lower, ByteView upper, Direction direction, SequenceNumber visible)
+              ByteView lower, ByteView upper, Direction direction, SequenceNumber visible,
+              SequenceNumber newer_than)
       : owner_(std::move(owner)),
         strips_(std::move(strips)),
         from_(from),
@@ -39,7 +47,8 @@ class StripCursor final : public EntryCursor {
         lower_(lower),
         upper_(upper),
         direction_(direction),
-        visible_(visible) {
+        visible_(visible),
+        newer_than_(newer_than) {
     if (direction_ == Direction::Forward) {
       go_to(0, lower_);
     } else {
@@ -130,6 +139,9 @@ class StripCursor final : public EntryCursor {
       } else {
         lanes_[i] =
             all_above ? first_of(lane) : first_at_or_after_key(lane, lower.substr(prefix_bytes));
+        const SeriesEntry* const entry = lanes_[i].entry();
+        if (entry != nullptr && entry->sequence() <= newer_than_)
+          lanes_[i] = first_newer(lane, newer_than_);
       }
     }
     settle_forward();
@@ -200,7 +212,10 @@ class StripCursor final : public EntryCursor {
       }
       if (++at_ >= count_) return finish();
       enter_strip();
-      for (std::size_t i = 0; i < kStripLanes; ++i) lanes_[i] = first_of(strip().lanes[i]);
+      for (std::size_t i = 0; i < kStripLanes; ++i) {
+        const StripLane& lane = strip().lanes[i];
+        lanes_[i] = newer_than_ == 0 ? first_of(lane) : first_newer(lane, newer_than_);
+      }
     }
   }
 
@@ -212,6 +227,11 @@ class StripCursor final : public EntryCursor {
         while (entry != nullptr && entry->sequence() > visible_) {
           lanes_[i].previous();
           entry = lanes_[i].entry();
+        }
+        // All before it are older still.
+        if (entry != nullptr && entry->sequence() <= newer_than_) {
+          lanes_[i] = {};
+          entry = nullptr;
         }
         if (entry == nullptr) continue;
         if (nearest != nullptr && entry->ordinal < nearest->ordinal) continue;
@@ -244,6 +264,7 @@ class StripCursor final : public EntryCursor {
   const Bytes upper_;
   const Direction direction_;
   const SequenceNumber visible_;
+  const SequenceNumber newer_than_;
   std::size_t at_ = 0;  // of the current strip, from `from_`
   std::array<StripPosition, kStripLanes> lanes_;
   std::size_t lane_ = 0;  // of the current entry
@@ -313,24 +334,19 @@ StripPosition last_of(const StripLane& lane) {
 }
 
 StripPosition first_at_or_after(const StripLane& lane, std::uint64_t ordinal) {
-  // From the end: what is asked for is mostly recent.
-  StripPosition found;
-  for (const StripChunk* chunk = lane.last.load(std::memory_order_acquire); chunk != nullptr;
-       chunk = chunk->previous) {
-    const std::uint32_t size = size_of(*chunk);
-    const std::uint32_t index = search(*chunk, size, ordinal);
-    if (index < size) found = {chunk, index};
-    if (index > 0) break;
-  }
-  return found;
+  return first_from(lane, [ordinal](const SeriesEntry& entry) { return entry.ordinal < ordinal; });
+}
+
+StripPosition first_newer(const StripLane& lane, SequenceNumber than) {
+  return first_from(lane, [than](const SeriesEntry& entry) { return entry.sequence() <= than; });
 }
 
 std::unique_ptr<EntryCursor> make_strip_cursor(
     std::shared_ptr<const void> owner, std::shared_ptr<const std::vector<const Strip*>> strips,
     std::size_t from, std::size_t count, ByteView lower, ByteView upper, Direction direction,
-    SequenceNumber visible) {
+    SequenceNumber visible, SequenceNumber newer_than) {
   return std::make_unique<StripCursor>(std::move(owner), std::move(strips), from, count, lower,
-                                       upper, direction, visible);
+                                       upper, direction, visible, newer_than);
 }
 
 }  // namespace edgecase::engine

@@ -34,11 +34,14 @@ StripPosition first_of(const StripLane& lane);
 StripPosition last_of(const StripLane& lane);
 // Entries that are added meanwhile may be found or not.
 StripPosition first_at_or_after(const StripLane& lane, std::uint64_t ordinal);
+// A lane's sequences ascend as its ordinals do.
+StripPosition first_newer(const StripLane& lane, SequenceNumber than);
 
-// Over strips[from, from + count), which are in order, within [lower, upper). Keeps `owner`.
+// Over strips[from, from + count), which are in order, within [lower, upper), the entries with
+// newer_than < sequence <= visible. Keeps `owner`.
 std::unique_ptr<EntryCursor> make_strip_cursor(
     std::shared_ptr<const void> owner, std::shared_ptr<const std::vector<const Strip*>> strips,
     std::size_t from, std::size_t count, ByteView lower, ByteView upper, Direction direction,
-    SequenceNumber visible);
+    SequenceNumber visible, SequenceNumber newer_than);
 
 }  // namespace edgecase::engine

@@ -1,6 +1,7 @@
 #include "core/view_sources.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace edgecase::engine {
 
@@ -30,7 +31,7 @@ ViewSources::ViewSources(const VisibleView& at, TableCache& tables, const FullKe
 
 // What comes into it later is not visible.
 void ViewSources::add(const std::shared_ptr<Memtable>& memtable) {
-  if (memtable->entry_count() == 0) return;
+  if (memtable->entry_count() == 0 || memtable->last_sequence() <= at_.newer_than) return;
   places_.push_back({&memtable, {}});
   sources_.push_back({{}, {}, memtable->first_sequence(), memtable->last_sequence()});
 }
@@ -43,10 +44,19 @@ void ViewSources::add(std::span<const TablePointer> tables, SequenceNumber seque
   const auto end = std::partition_point(begin, tables.end(), [this](const TablePointer& table) {
     return range_.upper.empty() || table->smallest < range_.upper;
   });
-  if (begin == end) return;
-  const Bytes& smallest = (*begin)->smallest;
-  const Bytes& largest = (*(end - 1))->largest;
-  places_.push_back({nullptr, {begin, end}});
+  if (begin == end || sequence_max <= at_.newer_than) return;
+  std::span<const TablePointer> wanted(begin, end);
+  if (at_.newer_than > 0) {
+    std::vector<TablePointer>& newer = newer_.emplace_back();
+    std::copy_if(begin, end, std::back_inserter(newer), [this](const TablePointer& table) {
+      return table->sequence_max > at_.newer_than;
+    });
+    if (newer.empty()) return;
+    wanted = newer;
+  }
+  const Bytes& smallest = wanted.front()->smallest;
+  const Bytes& largest = wanted.back()->largest;
+  places_.push_back({nullptr, wanted});
   sources_.push_back(
       {std::max<ByteView>(smallest, range_.lower),
        range_.upper.empty() ? ByteView(largest) : std::min<ByteView>(largest, range_.upper),
@@ -56,10 +66,10 @@ void ViewSources::add(std::span<const TablePointer> tables, SequenceNumber seque
 EntryCursor& ViewSources::open(std::size_t index) {
   const Place& place = places_[index];
   if (place.memtable == nullptr)
-    return runs_.open(place.tables,
-                      {range_.lower, range_.upper, direction_, fill_cache_, large_value_bytes_});
-  memtables_.push_back(
-      Memtable::cursor(*place.memtable, range_.lower, range_.upper, direction_, at_.visible));
+    return runs_.open(place.tables, {range_.lower, range_.upper, direction_, fill_cache_,
+                                     large_value_bytes_, at_.newer_than});
+  memtables_.push_back(Memtable::cursor(*place.memtable, range_.lower, range_.upper, direction_,
+                                        at_.visible, at_.newer_than));
   return *memtables_.back();
 }
 

@@ -2,6 +2,7 @@
 // that meet the range. Owned by one thread.
 #pragma once
 
+#include <deque>
 #include <memory>
 #include <span>
 #include <vector>
@@ -40,6 +41,8 @@ class ViewSources final : public MergeSources {
   const std::uint64_t large_value_bytes_;
   std::vector<MergeSource> sources_;
   std::vector<Place> places_;  // of sources_
+  // The tables that hold something newer, of each run that is read by positions.
+  std::deque<std::vector<TablePointer>> newer_;
   std::vector<std::unique_ptr<EntryCursor>> memtables_;
   LentCursors runs_;
 };

@@ -300,6 +300,7 @@ ByteView TableCursor::full_key() const {
 }
 
 void TableCursor::accept() {
+  if (is_old()) return next_record();
   valid_ =
       !check_bound_ || (forward() ? full_key() < options_.upper : full_key() >= options_.lower);
 }
@@ -312,7 +313,7 @@ void TableCursor::settle_forward(ByteView target) {
     return;
   }
   if (!open_table(table_index) || !find_record(target)) return;
-  if (record().first < target) {
+  if (!is_old() && record().first < target) {
     std::size_t index = 0;
     if (!search(target, index) || !move_to_next(index)) return;
   }
@@ -344,7 +345,7 @@ void TableCursor::settle_reverse(ByteView bound, bool bound_included) {
   }
   if (!find_record(bound)) return;
   const bool some_qualify = bound_included ? record().first <= bound : record().first < bound;
-  if (!some_qualify) {
+  if (!some_qualify || is_old()) {
     next_record();
     return;
   }
@@ -362,43 +363,35 @@ void TableCursor::settle_reverse(ByteView bound, bool bound_included) {
 }
 
 void TableCursor::next_record() {
+  do {
+    if (!step_record()) return;
+  } while (is_old());
+  accept();
+}
+
+bool TableCursor::step_record() {
   if (forward()) {
     if (records_.index() + 1 < records_.size()) {
-      if (!select(block_index_, records_.index() + 1)) return;
+      if (!select(block_index_, records_.index() + 1)) return false;
     } else if (block_index_ + 1 < table_->blocks().size()) {
       // A block behind the bound may be what a scan steps over, since it is damaged.
-      if (!options_.upper.empty() && ByteView(behind(record().last)) >= options_.upper) {
-        end();
-        return;
-      }
-      if (!select(block_index_ + 1, 0)) return;
+      if (!options_.upper.empty() && ByteView(behind(record().last)) >= options_.upper)
+        return end();
+      if (!select(block_index_ + 1, 0)) return false;
     } else if (table_index_ + 1 < tables_.size()) {
-      if (!open_table(table_index_ + 1) || !select(0, 0)) return;
+      if (!open_table(table_index_ + 1) || !select(0, 0)) return false;
     } else {
-      end();
-      return;
+      return end();
     }
-    if (!options_.upper.empty() && record().first >= options_.upper) {
-      end();
-      return;
-    }
-  } else {
-    if (records_.index() > 0) {
-      if (!select(block_index_, records_.index() - 1)) return;
-    } else if (block_index_ > 0) {
-      if (ByteView(table_->blocks()[block_index_ - 1].last) < options_.lower) {
-        end();
-        return;
-      }
-      if (!select_last(block_index_ - 1)) return;
-    } else if (table_index_ > 0) {
-      if (!open_table(table_index_ - 1) || !select_last(table_->blocks().size() - 1)) return;
-    } else {
-      end();
-      return;
-    }
+    return options_.upper.empty() || record().first < options_.upper || end();
   }
-  accept();
+  if (records_.index() > 0) return select(block_index_, records_.index() - 1);
+  if (block_index_ > 0) {
+    if (ByteView(table_->blocks()[block_index_ - 1].last) < options_.lower) return end();
+    return select_last(block_index_ - 1);
+  }
+  if (table_index_ == 0) return end();
+  return open_table(table_index_ - 1) && select_last(table_->blocks().size() - 1);
 }
 
 void TableCursor::next_in_item() {

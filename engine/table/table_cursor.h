@@ -16,6 +16,7 @@ struct TableCursorOptions {
   Direction direction = Direction::Forward;
   bool fill_cache = true;
   std::uint64_t large_value_bytes = kNoLargeValues;  // EntryCursor::large_value()
+  SequenceNumber newer_than = 0;                     // items without anything newer are passed over
 };
 
 // Invariant while valid(): record() is the record that holds the current entry. The entry is either
@@ -74,6 +75,7 @@ class TableCursor final : public EntryCursor {
   bool move_to_before(std::size_t index);
   bool search(ByteView full_key, std::size_t& index);
   bool end();
+  bool is_old() const { return record().sequence_max <= options_.newer_than; }
   // What was being read when it failed, which says which keys cannot be told of.
   enum class Reading : unsigned char { Table, Block, Item };
   bool fail(Status status, Reading reading = Reading::Item, std::size_t index = 0);
@@ -83,8 +85,9 @@ class TableCursor final : public EntryCursor {
   void settle_reverse(ByteView bound, bool bound_included);
   void settle_last();
   void next_record();
+  bool step_record();
   void next_in_item();
-  // Makes the cursor valid if the current entry is within the bounds.
+  // Makes the cursor valid if the current entry is within the bounds. Moves on from what is old.
   void accept();
 
   // More memory than this is not kept for the next open().

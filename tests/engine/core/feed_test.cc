@@ -1,11 +1,14 @@
 // Reading what was committed after a position: Engine::committed(), ReadOptions::newer_than.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <map>
 #include <string>
 #include <vector>
 
+#include "edgecase/random.h"
 #include "engine/core/engine_fixture.h"
+#include "support/test_seed.h"
 
 namespace edgecase::test {
 namespace {
@@ -232,6 +235,134 @@ TEST_CASE_FIXTURE(SeriesFeed, "what is written again over a bound is current onc
   CHECK(newer_than(0).size() == 300);
   for (const auto& [at, position] : newer_than(0))
     CHECK((position > first) == (at[15] >= 50 && at[15] < 70));
+}
+
+TEST_CASE_FIXTURE(SeriesFeed, "what holds nothing newer is not read") {
+  options.group_bytes = 1024;
+  reopen();
+  const auto read_values = [&](CommitPosition after) {
+    const ReadStats before = engine->stats().reads;
+    const std::size_t found = newer_than(after).size();
+    const ReadStats now = engine->stats().reads;
+    return std::vector<std::uint64_t>{found, now.value_reads - before.value_reads,
+                                      now.metadata_block_loads - before.metadata_block_loads};
+  };
+  // Three runs at level 0, side by side.
+  std::vector<CommitPosition> ends;
+  for (std::uint64_t round = 0; round < 3; ++round) {
+    write_rows(1000 * round, 1000);
+    ends.push_back(engine->committed());
+    flush();
+  }
+  const auto all = read_values(0);
+  CHECK(all[0] == 9000);
+  CHECK(all[1] > 10);
+  const auto last = read_values(ends[1]);
+  CHECK(last[0] == 3000);
+  CHECK(3 * last[1] <= all[1]);
+  CHECK(read_values(ends[2]) == std::vector<std::uint64_t>{0, 0, 0});
+  CHECK(count_newer_than(ends[1]) == 3000);
+  // And in one run: items tell.
+  REQUIRE(engine->set_feed_bounds({ends[0], ends[1], ends[2]}).ok());
+  merge();
+  const auto merged = read_values(ends[1]);
+  CHECK(merged[0] == 3000);
+  CHECK(3 * merged[1] <= read_values(0)[1] + 3);
+  CHECK(read_values(ends[2])[1] == 0);
+  // In both directions, from wherever.
+  for (const Direction direction : {Direction::Forward, Direction::Reverse}) {
+    ReadOptions read;
+    read.newer_than = ends[1];
+    read.direction = direction;
+    auto scan = engine->scan(id, {}, read);
+    REQUIRE(scan.ok());
+    (*scan)->seek(key(1, 500));
+    const bool forward = direction == Direction::Forward;
+    REQUIRE((*scan)->valid());
+    CHECK((*scan)->key() == ByteView(forward ? key(1, 2000) : key(0, 2999)));
+    (*scan)->seek(key(1, 2500));
+    REQUIRE((*scan)->valid());
+    CHECK((*scan)->key() == ByteView(key(1, 2500)));
+  }
+}
+
+// Against a map, over all that a store does.
+TEST_CASE_FIXTURE(SeriesFeed, "a feed answers like a map of newest positions") {
+  SeededRandom draws(test_seed(45));
+  options.group_bytes = 512;
+  options.memtable_bytes = 32u << 10;
+  reopen();
+  std::map<Bytes, CommitPosition> model;
+  std::vector<CommitPosition> bounds;
+  CommitPosition at = engine->committed();
+  const auto check = [&](CommitPosition after) {
+    CAPTURE(after);
+    std::vector<std::pair<std::string, CommitPosition>> found = newer_than(after);
+    std::size_t expected = 0;
+    const bool is_bound = std::ranges::count(bounds, after) > 0 || after == 0;
+    for (const auto& [key, position] : model) expected += position > after ? 1 : 0;
+    for (const auto& [key, position] : found) {
+      const auto known = model.find(key);
+      REQUIRE(known != model.end());
+      // It may have risen, but over no bound.
+      REQUIRE(position >= known->second);
+      for (const CommitPosition bound : bounds)
+        REQUIRE((position <= bound) == (known->second <= bound));
+    }
+    CHECK(found.size() >= expected);
+    if (is_bound) CHECK(found.size() == expected);
+    CHECK(count_newer_than(after) == found.size());
+    ReadOptions reverse;
+    reverse.direction = Direction::Reverse;
+    auto back = newer_than(after, reverse);
+    std::ranges::reverse(back);
+    CHECK(back == found);
+  };
+  for (int step = 0; step < 400; ++step) {
+    const std::uint64_t what = draws.below(20);
+    if (what < 14) {
+      WriteBatch batch;
+      const std::uint64_t count = 1 + draws.below(60);
+      for (std::uint64_t i = 0; i < count; ++i) {
+        const std::uint64_t row = draws.below(4) == 0 ? draws.below(3000) : 3000 + at + i;
+        const Bytes written = key(draws.below(kSeries), row);
+        ++at;
+        if (draws.below(12) == 0) {
+          batch.remove(id, written);
+          model.erase(written);
+        } else {
+          batch.put(id, written, Bytes(1, kFloatTag) + Bytes(8, 'v'));
+          model[written] = at;
+        }
+      }
+      if (draws.below(10) == 0) {
+        const Bytes from = key(0, draws.below(3000));
+        const Bytes to = key(0, draws.below(4000));
+        ++at;
+        batch.erase_range(id, from, std::max(from, to) + "x");
+        model.erase(model.lower_bound(from), model.lower_bound(std::max(from, to) + "x"));
+      }
+      REQUIRE(engine->write(batch, Durability::Sync).ok());
+      REQUIRE(engine->committed() == at);
+    } else if (what == 14) {
+      flush();
+    } else if (what == 15) {
+      merge();
+    } else if (what == 16) {
+      reopen();
+      REQUIRE(engine->set_feed_bounds(bounds).ok());
+    } else if (what == 17) {
+      if (bounds.size() > 6) bounds.erase(bounds.begin());
+      bounds.push_back(at);
+      REQUIRE(engine->set_feed_bounds(bounds).ok());
+    } else {
+      executor.run_all();
+    }
+    if (step % 8 == 0) {
+      check(draws.below(at + 1));
+      for (const CommitPosition bound : bounds) check(bound);
+    }
+  }
 }
 
 TEST_CASE_FIXTURE(Feed, "there are only so many bounds") {
