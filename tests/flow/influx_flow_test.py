@@ -2,7 +2,7 @@
 """InfluxQL over HTTP as programs ask it: long answers, those who leave, KILL QUERY; and influx, where it is there."""
 import http.client
 import json
-import re
+import os
 import shutil
 import socket
 import subprocess
@@ -13,7 +13,8 @@ import urllib.parse
 from daemon_process import Daemon, Place, until
 
 ROWS = 50_000
-# No statement here takes longer or more, whatever it asks.
+# No statement here takes longer or more, whatever it asks; sanitizers and emulators take time and memory of their own.
+LIMITS_COUNT = "EDGECASE_TEST_SHARE" not in os.environ
 SECONDS_MAX = 20
 GROWTH_MAX_BYTES = 96 << 20  # what the daemon may take at all is limits.memory
 
@@ -126,10 +127,6 @@ class InfluxFlow(unittest.TestCase):
             self.assertEqual(len(self.running()), 1)
         until(lambda: not self.running(), "the query ends")
 
-    def memory(self):
-        with open(f"/proc/{self.daemon.process.pid}/status", encoding="ascii") as file:
-            return int(re.search(r"VmHWM:\s+(\d+) kB", file.read())[1]) << 10
-
     def send(self, statement, **more):
         """Status and answer, which is UTF-8 and JSON whatever the statement was."""
         form = urllib.parse.urlencode({"q": statement, **more})
@@ -140,11 +137,12 @@ class InfluxFlow(unittest.TestCase):
         answer = connection.getresponse()
         text = answer.read().decode()  # UnicodeDecodeError: it is not UTF-8
         connection.close()
-        self.assertLess(time.monotonic() - started, SECONDS_MAX, statement[:80])
+        if LIMITS_COUNT:
+            self.assertLess(time.monotonic() - started, SECONDS_MAX, statement[:80])
         return answer.status, json.loads(text)
 
     def test_hostile_statements_get_an_error_with_its_place(self):
-        before = self.memory()
+        before = self.daemon.memory_bytes("VmHWM")
         for statement, wanted in HOSTILE:
             with self.subTest(statement=statement[:60]):
                 status, answer = self.send(statement)
@@ -160,7 +158,8 @@ class InfluxFlow(unittest.TestCase):
         for odd in ({"epoch": "x"}, {"chunk_size": "-1", "chunked": "true"}, {"chunk_size": "9" * 30},
                     {"params": "{" * 10_000}, {"params": '{"a":' * 10_000}, {"params": "[" * 60_000}):
             self.assertEqual(self.send("SHOW DATABASES", **odd)[0], 400, odd)
-        self.assertLess(self.memory() - before, GROWTH_MAX_BYTES)
+        if LIMITS_COUNT:
+            self.assertLess(self.daemon.memory_bytes("VmHWM") - before, GROWTH_MAX_BYTES)
         until(lambda: not self.running(), "nothing is left running")
 
     def test_z_what_is_erased_is_sent_no_more(self):
