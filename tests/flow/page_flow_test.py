@@ -138,6 +138,8 @@ class PageFlow(unittest.TestCase):
         self.browser.until("document.querySelector('#found li .device')?.textContent === 'kitchen'")
         self.browser.press("Escape")
         self.browser.until("document.querySelector('#found').hidden")
+        self.browser.press("Escape")
+        self.browser.until("document.activeElement.id !== 'words'")
         self.find("no such thing")
         self.browser.until_shows("No series has all of")
 

@@ -126,7 +126,11 @@ function key(event) {
     const series = shown[Math.max(0, chosen)];
     if (!list.hidden && series) choose(series, event.ctrlKey || event.metaKey);
   } else if (event.key === "Escape") {
-    if (list.hidden) input.blur();
+    event.preventDefault();
+    if (list.hidden) {
+      input.value = "";
+      input.blur();
+    }
     close();
   }
 }

@@ -362,10 +362,12 @@ export async function showLook(content, signal) {
     paint();
   }
   async function followOn(each, from, to, mine) {
-    const last = each.points.at(-1)?.t ?? from;
-    const begin = each.every ? last : last + 1;
+    const begin = each.points.at(-1)?.t ?? from;
     const fresh = await read(each.series, each.info, begin, to + 1, 1000, mine, each.every);
-    const kept = each.points.filter((point) => point.t >= from && point.t < begin);
+    // A state that began before the view holds on in it.
+    const isSeen = (point, i) =>
+      point.t >= from || (each.info.kind === "state" && each.points[i + 1]?.t > from);
+    const kept = each.points.filter((point, i) => point.t < begin && isSeen(point, i));
     each.points = [...kept, ...fresh.points];
     const newest = fresh.points.at(-1);
     if (newest && each.every === 0) {
@@ -411,6 +413,7 @@ export async function showLook(content, signal) {
   );
   const size = new ResizeObserver(() => paint());
   size.observe(content);
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", paint, {signal});
   signal.addEventListener("abort", () => size.disconnect());
   document.addEventListener(
     "visibilitychange",

@@ -65,7 +65,28 @@ async function windows(series, from, to, every, aggregates, signal) {
 }
 
 // {points: [{t, mean, min, max}] or [{t, last}], every, leftOut: [{from, to, reason}]}
+// With `every` they go on from a view that was read before.
 export async function read(series, info, from, to, points, signal, every) {
+  const isState = info.kind === "state";
+  if (every !== undefined || !isState) return readRange(series, info, from, to, points, signal, every);
+  const [before, range] = await Promise.all([
+    stateBefore(series, from, signal),
+    readRange(series, info, from, to, points, signal),
+  ]);
+  return {...range, points: [...before, ...range.points]};
+}
+
+// The state in which the view begins.
+async function stateBefore(series, from, signal) {
+  const {rows} = await readings(
+    "/api/v1/query",
+    {...only(series), to: iso(from), desc: true, limit: 1},
+    signal,
+  );
+  return rows.map((row) => pointOf(row, true));
+}
+
+async function readRange(series, info, from, to, points, signal, every) {
   every ??= windowMs(info, from, to, points);
   const isState = info.kind === "state";
   if (every === 0) {
