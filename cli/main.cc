@@ -23,8 +23,8 @@ int main(int argument_count, char** arguments) {
       add_backup_command,    add_restore_command,    add_namespace_command, add_device_command,
       add_retention_command, add_erase_command,      add_where_command,     add_token_command,
       add_audit_command,     add_report_command,     add_mqtt_command,      add_config_command,
-      add_influx_command,    add_check_command,      add_inspect_command,   add_bench_command,
-      add_version_command,   add_completion_command, add_manual_command,
+      add_forward_command,   add_influx_command,     add_check_command,     add_inspect_command,
+      add_bench_command,     add_version_command,    add_completion_command, add_manual_command,
       // clang-format on
   };
   return run_application(kCommands, argument_count, arguments);

@@ -104,6 +104,21 @@ void add_mqtt_problems(const Json& status, std::vector<std::string>& problems) {
   }
 }
 
+void add_forward_problems(const Json& status, std::vector<std::string>& problems) {
+  const auto targets = status.find("forward");
+  if (targets == status.end() || !targets->is_array()) return;
+  for (const Json& target : *targets) {
+    const std::string name = text(target, "/name");
+    const std::string why = text(target, "/why");
+    if (!why.empty())
+      problems.push_back("readings for " + name + " wait here, it is " + text(target, "/state") +
+                         ": " + why);
+    if (const std::uint64_t refused = count(target, "/undelivered"); refused > 0)
+      problems.push_back(name + " refused " + counted(refused, "reading", "readings") +
+                         ": edgecase forward status " + name);
+  }
+}
+
 // What was acknowledged and is not there as it was sent, by cause; empty: nothing.
 std::string losses(const Json& status) {
   std::uint64_t all = 0;
@@ -169,6 +184,7 @@ std::vector<std::string> status_problems(const Json& status) {
   }
   add_clock_problems(status, problems);
   add_mqtt_problems(status, problems);
+  add_forward_problems(status, problems);
   return problems;
 }
 

@@ -28,6 +28,7 @@ void add_import_command(CLI::App& app, Action& action);
 void add_backup_command(CLI::App& app, Action& action);
 void add_restore_command(CLI::App& app, Action& action);
 void add_namespace_command(CLI::App& app, Action& action);
+void add_forward_command(CLI::App& app, Action& action);
 void add_retention_command(CLI::App& app, Action& action);
 void add_erase_command(CLI::App& app, Action& action);
 void add_where_command(CLI::App& app, Action& action);

@@ -1,3 +1,4 @@
+#include "app/forward_setup.h"
 #include "app/listeners.h"
 #include "app/serve.h"
 #include "config/key_file.h"
@@ -40,6 +41,7 @@ Status with_rule_place(const config::Configuration& configuration, std::size_t n
 
 Status check_parts(const config::Configuration& configuration) {
   EC_TRY(check_certificates(configuration));
+  EC_TRY(check_forwarding(configuration));
   EC_TRY(config::load_master_keys(configuration).status());
   std::size_t number = 0;
   for (const config::MqttRuleSettings& rule : configuration.settings.mqtt.rules) {

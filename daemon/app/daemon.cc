@@ -7,6 +7,7 @@
 #include "app/audit_setup.h"
 #include "app/eviction_setup.h"
 #include "app/expiry_watch.h"
+#include "app/forward_setup.h"
 #include "app/listeners.h"
 #include "app/lost_readings.h"
 #include "app/process_memory.h"
@@ -44,6 +45,7 @@ Options engine_options(const config::Settings& settings) {
   options.metadata_directory = settings.storage.metadata;
   options.values_directory = settings.storage.values;
   options.open_without_values = true;
+  options.feeds = true;
   options.wal_limit_bytes = settings.storage.wal_limit_bytes;
   options.memory_limit_bytes = share_memory(settings).engine_bytes;
   options.expiry = settings.storage.expiry == "exact" ? ExpiryMode::Exact : ExpiryMode::Bounded;
@@ -165,6 +167,7 @@ struct Daemon::State {
   std::unique_ptr<auth::TokenStore> tokens;
   std::unique_ptr<auth::Authenticator> authenticator;
   std::unique_ptr<ingest::UndatedPeriods> undated;
+  ingest::CommitBell bell;
   std::unique_ptr<ingest::IngestPipeline> ingest;
   std::unique_ptr<ingest::Redating> redating;
   std::unique_ptr<query::QueryService> query;
@@ -175,6 +178,7 @@ struct Daemon::State {
   std::vector<mqtt::TopicRule> rules;                                  // the listener's
   std::unique_ptr<mqtt::MqttListener> mqtt_listener;                   // null: turned off
   std::unique_ptr<erase::EraseWorker> erase_worker;
+  std::unique_ptr<forward::Forwarding> forwarding;
   std::unique_ptr<http::HttpServer> http;
 
   // Stays while reload() is not called, which the same thread does.
@@ -193,6 +197,7 @@ Daemon::~Daemon() {
   state_->http.reset();
   if (state_->mqtt_listener) state_->mqtt_listener->stop();
   if (state_->mqtt) state_->mqtt->stop();
+  state_->forwarding->stop();
   note_stop(*state_->audit);
 }
 
@@ -323,6 +328,7 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const config::Configuration& confi
       ingest::DeviceRateLimits{limits.device_rate, limits.device_burst, limits.devices});
   const auto ahead_ns = wire::parse_duration_ns(limits.time_ahead);
   state.ingest->times().limit_ahead(ahead_ns.ok() ? *ahead_ns : INT64_MAX);  // "forever"
+  state.ingest->ring(&state.bell);
   make_eviction(state, logger);
   EC_TRY(make_redating(state, logger));
   state.query =
@@ -343,6 +349,14 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const config::Configuration& confi
     const MutexLock lock(state.reload_mutex);
     state.mqtt = std::move(source);
   }
+
+  EC_ASSIGN_OR_RETURN(state.forwarding, open_forwarding({.engine = *state.engine,
+                                                         .catalog = *state.catalog,
+                                                         .clock = state.clock,
+                                                         .random = system_random(),
+                                                         .logger = logger,
+                                                         .bell = state.bell},
+                                                        state.settings, *state.audit));
 
   const config::HttpSettings& http = state.settings.http;
   EC_ASSIGN_OR_RETURN(ListenerTls tls, listener_tls("http", {http.tls_cert, http.tls_key}, logger));
@@ -366,6 +380,7 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const config::Configuration& confi
   parts.audit = state.audit.get();
   parts.eviction = state.eviction.get();
   parts.redating = state.redating.get();
+  parts.forwarding = state.forwarding.get();
   parts.give_memory_back = give_free_memory_back;
   EC_TRY(start_mqtt_listener(state, logger));
   if (state.mqtt_listener) mqtt::register_metrics(*state.mqtt_listener, metrics);
@@ -383,6 +398,7 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const config::Configuration& confi
   state.erase_worker = std::make_unique<erase::EraseWorker>(*state.erase, logger);
   EC_ASSIGN_OR_RETURN(state.http, http::HttpServer::start(std::move(parts)));
   log_listeners(state.settings.http, state.http->tcp_port(), logger);
+  state.forwarding->start();
   // Last: a message that waits at the broker comes at once.
   if (client != nullptr) client->start();
   return std::unique_ptr<Daemon>(new Daemon(std::move(owned)));
@@ -433,6 +449,9 @@ Status Daemon::reload(const config::Configuration& fresh) {
     source.reset();
     next->start();
   }
+  // What its files are was looked at before; of what fails here the log tells, and it is as before.
+  if (const Status status = state.forwarding->reload(fresh.settings.forward); !status.ok())
+    state.logger.error("forward", "not all targets are as configured: " + status.to_string());
   state.loaded = fresh.settings;
   state.logger.info("start", "configuration read again" +
                                  (changes.now.empty() ? "" : "; changed: " + changes.now));

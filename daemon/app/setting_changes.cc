@@ -28,6 +28,13 @@ bool same_line_rules(std::vector<wire::LineRule> one, std::vector<wire::LineRule
   return one == other;
 }
 
+bool same_targets(std::vector<config::ForwardSettings> one,
+                  std::vector<config::ForwardSettings> other) {
+  for (auto* const targets : {&one, &other})
+    for (config::ForwardSettings& target : *targets) target.where.clear();
+  return one == other;
+}
+
 }  // namespace
 
 SettingChanges changes_of(const config::Settings& before, const config::Settings& after) {
@@ -67,6 +74,7 @@ SettingChanges changes_of(const config::Settings& before, const config::Settings
   changes.of_rules = !same_rules(before.mqtt.rules, after.mqtt.rules);
   if (changes.of_rules) add(changes.now, "mqtt.rule");
   changes.of_source = changes.of_source || changes.of_rules;
+  if (!same_targets(before.forward, after.forward)) add(changes.now, "forward");
   if (!same_line_rules(before.influx.rules, after.influx.rules)) add(changes.now, "influx.rule");
   return changes;
 }

@@ -108,6 +108,10 @@ std::string rule_origin(std::size_t number, std::string_view key) {
   return "mqtt.rule." + std::to_string(number) + "." + std::string(key);
 }
 
+std::string forward_origin(std::size_t number, std::string_view key) {
+  return "forward." + std::to_string(number) + "." + std::string(key);
+}
+
 NamedTexts process_environment() {
   NamedTexts all;
   for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {

@@ -42,6 +42,9 @@ struct Sources {
 // Under which `origins` tells the place of a key of a [[mqtt.rule]]; rules count from 1.
 std::string rule_origin(std::size_t number, std::string_view key);
 
+// The same of a [[forward]].
+std::string forward_origin(std::size_t number, std::string_view key);
+
 // The environment of this process.
 NamedTexts process_environment();
 

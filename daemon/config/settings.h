@@ -106,6 +106,23 @@ struct LimitSettings {
   std::uint64_t sender_rate_bytes = 1u << 10;  // a second, of a body or packet on its way
 };
 
+// One [[forward]] table, as written; config/forward_target.h gives it meaning.
+struct ForwardSettings {
+  std::string name, to, database, bucket, org, namespace_name;
+  std::vector<std::string> select = {"*/*"};
+  std::string from = "now";
+  std::string token_file, username, tls_ca, tls_cert, tls_key;
+  std::string every;
+  bool fresh_first = true;
+  std::string budget, keep_until_sent;
+  bool pseudonyms = false;
+  bool retention = false;
+  std::string location;
+  std::string where;  // "edgecase.toml:12:1"
+
+  bool operator==(const ForwardSettings&) const = default;
+};
+
 struct AuditSettings {
   std::string mode = "batched";
   std::string retention = "180d";
@@ -119,6 +136,7 @@ struct Settings {
   InfluxSettings influx;
   LimitSettings limits;
   AuditSettings audit;
+  std::vector<ForwardSettings> forward;
 };
 
 }  // namespace edgecase::config

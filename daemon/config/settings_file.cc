@@ -11,6 +11,7 @@
 #define TOML_ENABLE_FORMATTERS 0
 #include <toml++/toml.h>
 
+#include "config/forward_target.h"
 #include "config/settings_table.h"
 #include "config/toml_characters.h"
 #include "wire/suggest.h"
@@ -19,6 +20,8 @@
 namespace edgecase::config {
 namespace {
 
+constexpr std::string_view kForward = "forward";
+
 class FileReader {
  public:
   FileReader(const std::string& name, Configuration& configuration)
@@ -26,6 +29,10 @@ class FileReader {
 
   Status apply(const toml::table& root) {
     for (const auto& [section, node] : root) {
+      if (section.str() == kForward) {
+        EC_TRY(apply_targets(node));
+        continue;
+      }
       if (!is_section(section.str())) return unknown(section.source(), "", section.str());
       const toml::table* table = node.as_table();
       if (table == nullptr) {
@@ -63,7 +70,10 @@ class FileReader {
       if (prefix.empty()) known.push_back(setting.section());
       if (prefix == std::string(setting.section()) + ".") known.push_back(setting.name());
     }
-    if (prefix.empty()) known.push_back("influx");
+    if (prefix.empty()) known.insert(known.end(), {"influx", kForward});
+    if (prefix == "forward.") {
+      for (const ForwardKey& key : forward_keys()) known.push_back(key.name);
+    }
     if (prefix == "mqtt." || prefix == "influx.") known.push_back("rule");
     if (prefix == "influx.rule.") known = {"measurement", "device"};
     if (prefix == "mqtt.rule.") {
@@ -171,6 +181,71 @@ class FileReader {
       EC_TRY(key == "mqtt.rule" ? apply_rule(*table) : apply_line_rule(*table));
     }
     return ok();
+  }
+
+  Status apply_targets(const toml::node& node) {
+    const toml::array* targets = node.as_array();
+    if (targets == nullptr)
+      return error(node.source(), kForward, "is not a list of tables, write [[forward]]");
+    for (const toml::node& target : *targets) {
+      const toml::table* table = target.as_table();
+      if (table == nullptr)
+        return error(target.source(), kForward, "is not a table, write [[forward]]");
+      EC_TRY(apply_target(*table));
+    }
+    return ok();
+  }
+
+  Status apply_target(const toml::table& table) {
+    ForwardSettings settings;
+    settings.where = place(table.source());
+    const std::size_t number = configuration_.settings.forward.size() + 1;
+    for (const auto& [name, node] : table) {
+      const auto keys = forward_keys();
+      const auto found =
+          std::find_if(keys.begin(), keys.end(),
+                       [wanted = name.str()](const ForwardKey& key) { return key.name == wanted; });
+      if (found == keys.end()) return unknown(name.source(), "forward.", name.str());
+      EC_TRY(apply_target_key(*found, node, settings));
+      configuration_.origins[forward_origin(number, found->name)] = {OriginKind::File,
+                                                                     place(node.source())};
+    }
+    configuration_.settings.forward.push_back(std::move(settings));
+    return ok();
+  }
+
+  Status apply_target_key(const ForwardKey& key, const toml::node& node,
+                          ForwardSettings& settings) const {
+    const char* wanted = "text in quotes";
+    if (const auto* text = std::get_if<std::string ForwardSettings::*>(&key.member)) {
+      if (const auto* string = node.as_string()) {
+        const bool is_plain =
+            string->get().find_first_of(std::string_view("\n\0", 2)) == std::string::npos;
+        if (is_plain) {
+          settings.** text = string->get();
+          return ok();
+        }
+        wanted = "plain text, without a line break or a zero byte";
+      }
+    } else if (const auto* flag = std::get_if<bool ForwardSettings::*>(&key.member)) {
+      wanted = "true or false, without quotes";
+      if (const auto* boolean = node.as_boolean()) {
+        settings.** flag = boolean->get();
+        return ok();
+      }
+    } else {
+      wanted = "a list of texts, as in [\"one\", \"two\"]";
+      auto& list = settings.*std::get<std::vector<std::string> ForwardSettings::*>(key.member);
+      const auto* array = node.as_array();
+      const auto is_text = [](const toml::node& each) { return each.is_string(); };
+      if (array != nullptr && std::all_of(array->begin(), array->end(), is_text)) {
+        list.clear();
+        for (const toml::node& each : *array) list.push_back(each.as_string()->get());
+        return ok();
+      }
+    }
+    return error(node.source(), "forward." + std::string(key.name),
+                 "is " + std::string(type_in_words(node)) + ", use " + wanted);
   }
 
   Status apply_line_rule(const toml::table& table) {

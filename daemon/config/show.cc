@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "config/forward_target.h"
 #include "config/settings_table.h"
 
 namespace edgecase::config {
@@ -52,6 +53,31 @@ std::vector<std::pair<std::string, std::string>> rule_entries(const MqttRuleSett
   return entries;
 }
 
+// The target's keys that differ from the defaults, as name and TOML value.
+std::vector<std::pair<std::string, std::string>> forward_entries(const ForwardSettings& target) {
+  const ForwardSettings defaults;
+  std::vector<std::pair<std::string, std::string>> entries;
+  for (const ForwardKey& key : forward_keys()) {
+    std::string value = forward_toml(key, target);
+    if (value != forward_toml(key, defaults)) entries.emplace_back(key.name, std::move(value));
+  }
+  return entries;
+}
+
+std::string forward_example() {
+  std::string out =
+      "\n# Where readings go on to: what is stored here is sent there once, whatever happens "
+      "between.\n# `edgecase forward status` tells how far it is. A target for each table; its "
+      "keys:\n";
+  for (const ForwardKey& key : forward_keys()) {
+    if (key.support == Support::Refused) continue;
+    out += "#   " + padded(std::string(key.name), 12) + std::string(key.help) + "\n";
+  }
+  return out +
+         "# [[forward]]\n# name = \"cloud\"\n# to = \"influx+https://metrics.example:8086\"\n"
+         "# select = [\"*:*/*\"]\n";
+}
+
 }  // namespace
 
 std::string example_text() {
@@ -91,7 +117,8 @@ std::string example_text() {
          "it.\n"
          "#   measurement " +
          std::string(kMeasurementHelp) + "\n#   device      " + std::string(kLineDeviceHelp) +
-         "\n# [[influx.rule]]\n# measurement = \"weather_*\"\n# device = \"{station}\"\n";
+         "\n# [[influx.rule]]\n# measurement = \"weather_*\"\n# device = \"{station}\"\n" +
+         forward_example();
 }
 
 std::string effective_text(const Configuration& configuration) {
@@ -122,6 +149,10 @@ std::string effective_text(const Configuration& configuration) {
     out += "\n" + padded("[[influx.rule]]", kCommentColumn) + "  # " + origin.where +
            "\nmeasurement = " + quote_toml(rule.measurement) +
            "\ndevice = " + quote_toml(rule.device) + "\n";
+  }
+  for (const ForwardSettings& target : configuration.settings.forward) {
+    out += "\n" + padded("[[forward]]", kCommentColumn) + "  # " + target.where + "\n";
+    for (const auto& [name, value] : forward_entries(target)) out += name + " = " + value + "\n";
   }
   return out;
 }
@@ -162,6 +193,13 @@ std::string effective_json(const Configuration& configuration) {
     const Origin origin = configuration.origin_of("influx.rule." + std::to_string(++number));
     document["influx_rules"].push_back(
         {{"measurement", rule.measurement}, {"device", rule.device}, {"where", origin.where}});
+  }
+  document["forward"] = nlohmann::ordered_json::array();
+  for (const ForwardSettings& target : configuration.settings.forward) {
+    nlohmann::ordered_json row;
+    for (const auto& [name, value] : forward_entries(target)) row[name] = value;
+    row["where"] = target.where;
+    document["forward"].push_back(std::move(row));
   }
   return document.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }

@@ -7,12 +7,15 @@
 #include <utility>
 
 #include "config/credentials.h"
+#include "config/forward_target.h"
 #include "config/settings_table.h"
 #include "wire/authority.h"
 #include "wire/names.h"
 
 namespace edgecase::config {
 namespace {
+
+// tidy: allow-file message-text: the key in front of a target's error finds its place in the file
 
 // Without `.`, `..`, doubled and trailing slashes; links are not followed.
 std::string plain_path(const std::string& path) {
@@ -162,6 +165,31 @@ Status validate_mqtt(const Configuration& configuration) {
   return ok();
 }
 
+Status validate_forward(const Configuration& configuration) {
+  const std::vector<ForwardSettings>& targets = configuration.settings.forward;
+  if (targets.size() > kForwardTargetsMax) {
+    return invalid_argument(targets[kForwardTargetsMax].where + ": forward: there are " +
+                            std::to_string(targets.size()) + " targets, use at most " +
+                            std::to_string(kForwardTargetsMax));
+  }
+  for (std::size_t i = 0; i < targets.size(); ++i) {
+    const std::size_t number = i + 1;
+    if (const auto parsed = parse_forward(targets[i]); !parsed.ok())
+      return forward_error(configuration, number, parsed.status());
+    for (std::size_t before = 0; before < i; ++before) {
+      if (targets[before].name == targets[i].name)
+        return forward_error(
+            configuration, number,
+            invalid_argument("name: is another target's too, use a name of its own"));
+    }
+    if (const Status status = check_location(configuration.settings.storage, targets[i].location);
+        !status.ok()) {
+      return forward_error(configuration, number, status.with_context("location: "));
+    }
+  }
+  return ok();
+}
+
 // What this version does not have yet, and would be unsafe to ignore, is refused.
 Status validate_support(const Configuration& configuration) {
   const Settings defaults;
@@ -179,6 +207,15 @@ Result<ListenAddress> parse_listen_address(std::string_view text) {
   auto authority = wire::parse_authority(text);
   if (authority.ok() && authority->port) return ListenAddress{authority->host, *authority->port};
   return invalid_argument("\"" + std::string(text) + "\" is not an address, use localhost:8650");
+}
+
+Status forward_error(const Configuration& configuration, std::size_t number, const Status& status) {
+  const std::string_view message = status.message();
+  const std::string_view key = message.substr(0, message.find(": "));
+  const Origin origin = configuration.origin_of(forward_origin(number, key));
+  const std::string& table = configuration.settings.forward[number - 1].where;
+  return invalid_argument((origin.kind == OriginKind::Default ? table : origin.where) +
+                          ": forward." + std::string(message));
 }
 
 Status check_location(const StorageSettings& storage, std::string_view location) {
@@ -203,6 +240,7 @@ Status validate(Configuration& configuration) {
   EC_TRY(validate_locations(configuration));
   EC_TRY(validate_http(configuration));
   EC_TRY(validate_mqtt(configuration));
+  EC_TRY(validate_forward(configuration));
   EC_TRY(check_credential_names(configuration));
   return validate_support(configuration);
 }

@@ -20,6 +20,10 @@ Result<ListenAddress> parse_listen_address(std::string_view text);
 // where.
 Status check_location(const StorageSettings& storage, std::string_view location);
 
+// An error of the [[forward]] table of that number, from 1, whose message begins with the key: with
+// its place.
+Status forward_error(const Configuration& configuration, std::size_t number, const Status& status);
+
 // Looks at no drive: that is the daemon's, when it starts.
 Status validate(Configuration& configuration);
 

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <memory>
 
+#include "forward/forwarding.h"
 #include "http/http_routes.h"
 #include "http/refusal.h"
 #include "query/whereabouts.h"
@@ -66,6 +67,14 @@ Result<erase::Certificate> wait_for(HttpContext& context, std::uint64_t number,
   return certificate;
 }
 
+Json targets_json(const HttpContext& context) {
+  Json targets = Json::array();
+  if (context.parts.forwarding == nullptr) return targets;
+  for (const std::string& name : context.parts.forwarding->names())
+    targets.push_back({{"name", name}, {"state", "not asked, what went there is there still"}});
+  return targets;
+}
+
 Json certificate_json(const HttpContext& context, const erase::Certificate& certificate) {
   const bool is_done = certificate.state == erase::ErasureState::Done;
   const erase::Reach reach = context.parts.erase.reach_of(certificate);
@@ -93,6 +102,8 @@ Json certificate_json(const HttpContext& context, const erase::Certificate& cert
                {"device_pseudonyms", certificate.device_pseudonyms},
                {"series_pseudonyms", certificate.series_pseudonyms},
                {"owner_pseudonym", certificate.owner_pseudonym}};
+  // What went on to others is there still: no erasure travels.
+  if (const Json targets = targets_json(context); !targets.empty()) json["targets"] = targets;
   if (!is_done) {
     const Status obstacle = context.parts.erase.obstacle();
     if (!obstacle.ok()) json["waiting_for"] = obstacle.message();

@@ -235,6 +235,12 @@ Result<wire::Json> get_erase_preview(HttpContext& context, const Call& call);
 void get_erasures(HttpContext& context, Call& call);
 Result<wire::Json> get_where(HttpContext& context, const Call& call);
 void register_erase_metrics(HttpContext& context);
+// forward_routes.cc:
+Result<wire::Json> get_forward(HttpContext& context, const Call& call);
+Result<wire::Json> post_forward(HttpContext& context, const Call& call);
+Result<wire::Json> delete_forward(HttpContext& context, const Call& call);
+wire::Json forward_status(const HttpContext& context);    // "forward" of /api/v1/status
+std::string forward_metrics(const HttpContext& context);  // for /metrics
 // device_routes.cc:
 Result<wire::Json> get_device(HttpContext& context, const Call& call);
 Result<wire::Json> post_device(HttpContext& context, const Call& call);

@@ -30,6 +30,10 @@
 #include "retention/retention_service.h"
 #include "sign/signing_key.h"
 
+namespace edgecase::forward {
+class Forwarding;
+}
+
 namespace edgecase::http {
 
 // What the server stands on. Everything must outlive it.
@@ -58,6 +62,7 @@ struct HttpServerParts {
   audit::AuditLog* audit = nullptr;               // null: nothing is recorded
   const retention::Eviction* eviction = nullptr;  // null: nothing is evicted
   const ingest::Redating* redating = nullptr;     // null: nothing is dated later
+  forward::Forwarding* forwarding = nullptr;      // null: nothing is forwarded
   sign::SigningKey* signing_key = nullptr;        // null: reports are not signed
   // Has memory that is free given back, for a large body that comes or a change of many rules; on
   // any thread.

@@ -280,6 +280,7 @@ Json status_json(HttpContext& context, const Call& call) {
                   {"connections", context.connections ? context.connections() : 0},
                   {"in_flight_bytes", context.in_flight_bytes ? context.in_flight_bytes() : 0}};
   json["mqtt"] = mqtt_status(context);
+  json["forward"] = forward_status(context);
   json["audit"] = Json::parse(audit_status_json(context));
   return json;
 }
@@ -450,7 +451,8 @@ void get_metrics(HttpContext& context, Call& call) {
     return call.answer_error(status);
   }
   call.answer_text(200, "text/plain; version=0.0.4; charset=utf-8",
-                   context.parts.metrics.render() + loss_metrics(context, call.principal()));
+                   context.parts.metrics.render() + forward_metrics(context) +
+                       loss_metrics(context, call.principal()));
 }
 
 void get_healthz(HttpContext& /*context*/, Call& call) {

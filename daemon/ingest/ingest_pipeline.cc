@@ -432,7 +432,10 @@ Status IngestPipeline::write(IngestRequest& request, Durability durability) {
     gathered.clear();
     EC_TRY(audit_->settle(ticket));
   }
-  return durability == Durability::Sync ? settle(request.buffers.fresh) : ok();
+  if (durability != Durability::Sync) return ok();
+  EC_TRY(settle(request.buffers.fresh));
+  if (bell_ != nullptr) bell_->ring();
+  return ok();
 }
 
 // What is new is durable. Rules that were set since it was met know nothing of it.

@@ -16,6 +16,7 @@
 #include "edgecase/clock.h"
 #include "edgecase/engine.h"
 #include "erase/fences.h"
+#include "ingest/commit_bell.h"
 #include "ingest/device_rates.h"
 #include "ingest/outcome.h"
 #include "ingest/reading_feed.h"
@@ -135,6 +136,9 @@ class IngestPipeline {
     times_.date_later(periods);
   }
 
+  // The same: rings when readings have become durable. It outlives the pipeline; null: none.
+  void ring(CommitBell* bell) { bell_ = bell; }
+
   // Ok: every reading of the batch is durable (fsynced; concurrent callers share one fsync).
   // Otherwise none is stored, as long as the batch's encoding fits the engine's
   // (kBatchSizeMaxBytes; about 30 bytes a number). A larger one is written in pieces, in order:
@@ -221,6 +225,7 @@ class IngestPipeline {
   erase::Fences* const fences_;
   retention::Eviction* eviction_ = nullptr;
   UndatedPeriods* undated_ = nullptr;
+  CommitBell* bell_ = nullptr;
   DeviceRates rates_;
   ReadingTimes times_;
   ReadingFeed feed_;

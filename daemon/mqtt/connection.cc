@@ -228,7 +228,7 @@ bool MqttSource::Connection::connect_once() {
   }
   // One that is started again is wanted soon, and nobody else is kept from it.
   const bool local = std::all_of(addresses->begin(), addresses->end(), is_loopback);
-  pause_max_ns_ = local ? Backoff::kLocalMaxNs : Backoff::kMaxNs;
+  pause_max_ns_ = local ? net::Backoff::kLocalMaxNs : net::Backoff::kMaxNs;
   const auto password = read_password(plan_.settings.password_file);  // may have been replaced
   if (!password.ok()) {
     note_error(password.status().message());

@@ -11,7 +11,6 @@
 #include "edgecase/mutex.h"
 #include "mqtt/ack_gate.h"
 #include "mqtt/answer_patience.h"
-#include "mqtt/backoff.h"
 #include "mqtt/broker_address.h"
 #include "mqtt/broker_socket.h"
 #include "mqtt/message_sink.h"
@@ -19,6 +18,7 @@
 #include "mqtt/paho_client.h"
 #include "mqtt/subscribed_filters.h"
 #include "mqtt/takeover_watch.h"
+#include "net/backoff.h"
 
 namespace edgecase::mqtt {
 
@@ -98,7 +98,7 @@ class MqttSource::Connection final : public PahoEvents {
   Engine& engine_;
   ingest::IngestPipeline& pipeline_;
   MessageSink sink_;
-  Backoff backoff_;
+  net::Backoff backoff_;
   AnswerPatience answer_patience_;  // of the watching thread
   TakeoverWatch takeovers_;
   std::unique_ptr<SubscribedFilters> filters_;  // of the watching thread
@@ -107,7 +107,7 @@ class MqttSource::Connection final : public PahoEvents {
   ProtocolVersion version_ = ProtocolVersion::V5;  // of the next connection
   bool is_version_known_ = false;                  // the broker has refused MQTT 5
   ResolvedAddress broker_;                         // of the connection at hand
-  std::int64_t pause_max_ns_ = Backoff::kMaxNs;
+  std::int64_t pause_max_ns_ = net::Backoff::kMaxNs;
   std::set<ProtocolVersion> tested_versions_;
   bool has_overlaps_ = false;     // of the session's filters
   std::int64_t next_ask_ns_ = 0;  // of poor subscriptions; boot clock

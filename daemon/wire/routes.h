@@ -30,6 +30,7 @@ inline constexpr char kErasePreview[] = "/api/v1/erase/preview";
 inline constexpr char kErasures[] = "/api/v1/erasures";
 inline constexpr char kWhere[] = "/api/v1/where";
 inline constexpr char kDevice[] = "/api/v1/device";
+inline constexpr char kForward[] = "/api/v1/forward";
 inline constexpr char kTokens[] = "/api/v1/tokens";
 inline constexpr char kBackups[] = "/api/v1/backups";
 inline constexpr char kReport[] = "/api/v1/report";

@@ -9,18 +9,14 @@ import json
 import math
 import os
 import random
-import shutil
-import socket
-import subprocess
-import tempfile
 import unittest
 import urllib.parse
 
-from daemon_process import TIME_LIMIT_SECONDS, Daemon, Place, until
+from daemon_process import TIME_LIMIT_SECONDS, Daemon, Place
+from influxd import INFLUXD, Influxd
 from influxql_grammar import Grammar, lines
 from influxql_wide_grammar import WideGrammar
 
-INFLUXD = shutil.which("influxd")
 SEED = int(os.environ.get("EDGECASE_INFLUXQL_SEED", "1"))
 STATEMENTS = int(os.environ.get("EDGECASE_INFLUXQL_STATEMENTS", "1200"))
 DATABASE = "d"
@@ -107,53 +103,6 @@ PANELS = [
     f'SELECT mean("a") - mean("b") FROM (SELECT mean("v") AS "a" FROM "up" WHERE {SPAN} GROUP BY time(10m)), '
     f'(SELECT mean("n") AS "b" FROM "up" WHERE {SPAN} GROUP BY time(10m)) WHERE {SPAN} GROUP BY time(30m)',
 ]
-
-
-class Influxd:
-    """InfluxDB on a private directory and free ports."""
-
-    def __init__(self):
-        self.path = tempfile.mkdtemp(prefix="influxd-")
-        self.port = self.free_port()
-        config = os.path.join(self.path, "conf")
-        with open(config, "w", encoding="utf-8") as file:
-            file.write(f"""bind-address = "127.0.0.1:{self.free_port()}"
-reporting-disabled = true
-[meta]
-dir = "{self.path}/meta"
-[data]
-dir = "{self.path}/data"
-wal-dir = "{self.path}/wal"
-[monitor]
-store-enabled = false
-[http]
-bind-address = "127.0.0.1:{self.port}"
-log-enabled = false
-""")
-        with open(os.path.join(self.path, "log"), "wb") as log:
-            self.process = subprocess.Popen([INFLUXD, "-config", config], stdout=log, stderr=log)
-        until(self.answers, "influxd answers")
-
-    @staticmethod
-    def free_port():
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            return probe.getsockname()[1]
-
-    def answers(self):
-        try:
-            with socket.create_connection(("127.0.0.1", self.port), 1):
-                return True
-        except OSError:
-            if self.process.poll() is not None:
-                with open(os.path.join(self.path, "log"), encoding="utf-8") as log:
-                    raise AssertionError(f"influxd ended: {log.read()}") from None
-            return False
-
-    def stop(self):
-        self.process.kill()
-        self.process.wait(TIME_LIMIT_SECONDS)
-        shutil.rmtree(self.path, ignore_errors=True)
 
 
 class Client:

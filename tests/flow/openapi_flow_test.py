@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """/api/v1/openapi.json is a valid OpenAPI 3.1 document, and the daemon answers as it says, route by route."""
 import json
+import signal
 import unittest
 import urllib.parse
 
-from daemon_process import Daemon, Place
+from daemon_process import Daemon, Place, until
 
 DOCUMENT = "/api/v1/openapi.json"
 # What a route needs besides the document's own examples to have something to do, in the order of the calls. {NAME} is
@@ -59,6 +60,9 @@ CALLS = [
     ("get", "/metrics", {}),
     ("get", "/", {}),
     ("get", "/page/{file}", {}),
+    ("get", "/api/v1/forward", {}),
+    ("post", "/api/v1/forward", {}),
+    ("delete", "/api/v1/forward", {}),
     # The last: from the first token on nobody is served over TCP without one.
     ("get", "/api/v1/tokens", {}),
     ("post", "/api/v1/tokens", {"admin": "true"}),
@@ -70,6 +74,7 @@ class OpenApiFlow(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.place = Place()
+        cls.place.write_config(more='[[forward]]\nname = "cloud"\nto = "edgecase+http://localhost:1"\n')
         cls.daemon = Daemon(cls.place)
         cls.document = json.loads(cls.daemon.request("GET", DOCUMENT)[1])
         cls.told = {}  # by earlier answers
@@ -126,6 +131,12 @@ class OpenApiFlow(unittest.TestCase):
             self.told.update((k, v) for k, v in answer.items() if isinstance(v, str))
         return status, text
 
+    def take_targets_out(self):
+        """Of a target that is configured no place is dropped."""
+        self.place.write_config()
+        self.daemon.process.send_signal(signal.SIGHUP)
+        until(lambda: "changed: forward" in self.daemon.log(), "no target is configured")
+
     def test_the_document_is_valid(self):
         try:
             import openapi_spec_validator
@@ -138,6 +149,8 @@ class OpenApiFlow(unittest.TestCase):
         self.assertEqual(sorted((m, p) for m, p, _ in CALLS), sorted(self.operations()))
         for method, path, given in CALLS:
             with self.subTest(route=f"{method} {path}"):
+                if (method, path) == ("delete", "/api/v1/forward"):
+                    self.take_targets_out()
                 self.call(method, path, given)
                 if (method, path) == ("post", "/api/v1/tokens"):
                     self.headers["Authorization"] = "Bearer " + self.told["token"]

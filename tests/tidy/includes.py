@@ -41,9 +41,12 @@ DAEMON = {
     "net": ["wire", "auth"],
     "sign": ["wire", "auth"],
     "tls": ["net"],
-    "http": _SERVICES + ["config", "net", "retention", "erase", "ingest", "influxql", "query", "report", "sign"],
+    "forward": _SERVICES + ["config", "net", "tls", "ingest"],
+    "http": _SERVICES + ["config", "net", "forward", "retention", "erase", "ingest", "influxql", "query", "report",
+                         "sign"],
     "mqtt": _SERVICES + ["config", "tls", "net", "erase", "ingest"],
-    "app": _SERVICES + ["config", "tls", "net", "retention", "erase", "ingest", "query", "http", "mqtt", "sign"],
+    "app": _SERVICES + ["config", "forward", "tls", "net", "retention", "erase", "ingest", "query", "http", "mqtt",
+                        "sign"],
 }
 
 # The CLI sees wire, the table of settings (flags of `serve`, `config show`), and of the rest of the
@@ -59,7 +62,7 @@ THIRD_PARTY = {
     r"toml\+\+/.*|toml\.hpp": ["daemon/config/"],
     r"CLI/.*": ["cli/", "tests/cli/"],
     r"httplib\.h": ["cli/daemon_client", "tests/"],
-    r"zlib\.h": ["daemon/http/", "cli/backup/", "cli/import/", "tests/daemon/http/"],
+    r"zlib\.h": ["daemon/forward/", "daemon/http/", "cli/backup/", "cli/import/", "tests/daemon/http/"],
     r"MQTT\w+\.h": ["daemon/mqtt/", "cli/bench/", "tests/daemon/mqtt/"],
     r"mbedtls/.*|psa/.*": ["engine/crypto/", "daemon/sign/", "daemon/tls/", "tests/support/test_certificate",
                            "tests/engine/crypto/", "tests/daemon/tls/"],

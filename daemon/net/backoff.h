@@ -1,5 +1,5 @@
-// How long to wait before the next attempt to reach the broker: full jitter, so that many clients
-// of a broker that comes back do not all arrive at once. Not thread-safe.
+// How long to wait before the next attempt to reach a broker or a target: full jitter, so that many
+// clients of one that comes back do not all arrive at once. Not thread-safe.
 #pragma once
 
 #include <algorithm>
@@ -7,13 +7,13 @@
 
 #include "edgecase/random.h"
 
-namespace edgecase::mqtt {
+namespace edgecase::net {
 
 class Backoff {
  public:
   static constexpr std::int64_t kFirstNs = 500'000'000;
   static constexpr std::int64_t kMaxNs = 60'000'000'000;
-  static constexpr std::int64_t kLocalMaxNs = 1'000'000'000;  // of a broker of this machine
+  static constexpr std::int64_t kLocalMaxNs = 1'000'000'000;  // of one on this machine
   static constexpr std::int64_t kLeastNs = 20'000'000;        // never a busy loop
 
   explicit Backoff(Random& random) : random_(random) {}
@@ -33,4 +33,4 @@ class Backoff {
   std::int64_t bound_ns_ = kFirstNs;
 };
 
-}  // namespace edgecase::mqtt
+}  // namespace edgecase::net

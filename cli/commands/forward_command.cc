@@ -1,0 +1,174 @@
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include "commands/commands.h"
+#include "commands/subcommand.h"
+#include "daemon_client.h"
+#include "help_text.h"
+#include "json_text.h"
+#include "output.h"
+#include "reading_output.h"
+#include "time_arguments.h"
+#include "wire/routes.h"
+#include "wire/time_text.h"
+
+namespace edgecase::cli {
+namespace {
+
+struct ForwardArguments {
+  ConnectionArguments connection;
+  std::string name;
+  bool json = false;
+  bool undelivered = false;
+  Zone zone;
+};
+
+std::string behind_text(const nlohmann::json& target) {
+  const auto found = target.find("behind_seconds");
+  if (found == target.end() || !found->is_number()) return "-";
+  return age_text(static_cast<std::int64_t>(found->get<double>() * 1e9));
+}
+
+int run_forward_list(const ForwardArguments& arguments) {
+  DaemonClient client(arguments.connection);
+  const Result<std::string> body = client.get_small(wire::routes::kForward);
+  if (!body.ok()) return report_failure(body.status());
+  if (arguments.json) return print_document(*body);
+  const nlohmann::json document = nlohmann::json::parse(*body, nullptr, false);
+  if (!document.is_object() || !document.contains("targets"))
+    return report_failure(io_error("the daemon's answer is no list"));
+  Table table({{"TARGET"},
+               {"STATE"},
+               {"BEHIND", Align::Right},
+               {"READINGS", Align::Right},
+               {"BYTES", Align::Right},
+               {"REFUSED", Align::Right},
+               {"WHY"}},
+              stdout);
+  for (const nlohmann::json& each : document["targets"]) {
+    table.row({text_field(each, "name"), text_field(each, "state"), behind_text(each),
+               count_text(count_field(each, "readings")),
+               wire::format_size(count_field(each, "bytes")),
+               count_text(count_field(each, "undelivered")), or_dash(text_field(each, "why"))});
+  }
+  table.flush();
+  return finish_stdout();
+}
+
+int run_forward_status(const ForwardArguments& arguments) {
+  DaemonClient client(arguments.connection);
+  const Result<std::string> body =
+      client.get_small(path_with(wire::routes::kForward, {{"name", arguments.name}}));
+  if (!body.ok()) return report_failure(body.status());
+  if (arguments.json) return print_document(*body);
+  nlohmann::json document = nlohmann::json::parse(*body, nullptr, false);
+  if (!document.is_object()) return report_failure(io_error("the daemon's answer is no object"));
+  show_times_in(document, arguments.zone);
+  const auto line = [](const char* label, const std::string& text) {
+    char padded[32];
+    std::snprintf(padded, sizeof padded, "%-22s", label);
+    write_out(stdout, padded + printable(text) + "\n");
+  };
+  line("target", text_field(document, "name"));
+  line("to", or_dash(text_field(document, "to")));
+  line("state", text_field(document, "state"));
+  if (const std::string why = text_field(document, "why"); !why.empty()) line("why", why);
+  line("behind", behind_text(document));
+  if (number_field(document, "waiting_at_most"))
+    line("waiting, at most", count_text(count_field(document, "waiting_at_most")) + " readings");
+  line("last answer", or_dash(text_field(document, "answered")));
+  line("sent", count_text(count_field(document, "readings")) + " readings, " +
+                   wire::format_size(count_field(document, "bytes")));
+  line("batches", count_text(count_field(document, "requests")) + ", of which " +
+                      count_text(count_field(document, "failed_requests")) +
+                      " did not get through");
+  line("it cannot hold", count_text(count_field(document, "unfit")) + " readings");
+  line("it did not keep", count_text(count_field(document, "not_kept")) + " readings");
+  line("it refused", count_text(count_field(document, "undelivered")) + " readings");
+  const auto refused = document.find("undelivered_readings");
+  if (refused == document.end() || !refused->is_array() || refused->empty()) return finish_stdout();
+  if (const std::string why = text_field(document, "refused_why"); !why.empty())
+    line("the last of them", why);
+  line("kept to be sent again", count_text(count_field(document, "undelivered_kept")) +
+                                    " (edgecase forward resume NAME --undelivered)");
+  write_out(stdout, "\n");
+  Table table({{"NAMESPACE"}, {"SERIES"}, {"TIME"}, {"STATUS", Align::Right}, {"REFUSED"}}, stdout);
+  for (const nlohmann::json& each : *refused) {
+    table.row({text_field(each, "namespace"),
+               text_field(each, "device") + "/" + text_field(each, "sensor"),
+               text_field(each, "time"), count_text(count_field(each, "status")),
+               text_field(each, "refused")});
+  }
+  table.flush();
+  return finish_stdout();
+}
+
+int run_action(const ForwardArguments& arguments, const char* action) {
+  DaemonClient client(arguments.connection);
+  Parameters parameters{{"name", arguments.name}, {"action", action}};
+  if (arguments.undelivered) parameters.emplace_back("undelivered", "true");
+  const Result<std::string> body =
+      client.post(path_with(wire::routes::kForward, parameters), "", "text/plain");
+  return body.ok() ? 0 : report_failure(body.status());
+}
+
+int run_pause(const ForwardArguments& arguments) {
+  return run_action(arguments, "pause");
+}
+
+int run_resume(const ForwardArguments& arguments) {
+  return run_action(arguments, "resume");
+}
+
+int run_forget(const ForwardArguments& arguments) {
+  DaemonClient client(arguments.connection);
+  const Result<std::string> body =
+      client.remove(path_with(wire::routes::kForward, {{"name", arguments.name}}));
+  return body.ok() ? 0 : report_failure(body.status());
+}
+
+CLI::App* add_with_name(CLI::App& parent, Action& action, const char* name, const char* purpose,
+                        const char* example, const std::shared_ptr<ForwardArguments>& arguments,
+                        int (*run)(const ForwardArguments&)) {
+  CLI::App* command = add_subcommand(parent, action, name, purpose, example, arguments, run);
+  command->add_option("target", arguments->name, "Its name, as in [[forward]]")->required();
+  return command;
+}
+
+}  // namespace
+
+void add_forward_command(CLI::App& app, Action& action) {
+  CLI::App* command = app.add_subcommand(
+      "forward", "Where readings go on to ([[forward]]), and how far each target is");
+  command->require_subcommand(1);
+  command->footer(help_footer({"edgecase forward list"}));
+
+  const auto listed = std::make_shared<ForwardArguments>();
+  CLI::App* list = add_subcommand(*command, action, "list", "List targets and how far they are",
+                                  "edgecase forward list", listed, run_forward_list);
+  list->add_flag("--json", listed->json, "One JSON document");
+
+  const auto shown = std::make_shared<ForwardArguments>();
+  CLI::App* status =
+      add_with_name(*command, action, "status", "What a target has, what waits, what it refused",
+                    "edgecase forward status cloud", shown, run_forward_status);
+  status->add_flag("--json", shown->json, "One JSON document");
+  add_zone_options(*status, shown->zone);
+
+  add_with_name(*command, action, "pause", "Send nothing to a target; its place stays",
+                "edgecase forward pause cloud", std::make_shared<ForwardArguments>(), run_pause);
+
+  const auto resumed = std::make_shared<ForwardArguments>();
+  CLI::App* resume = add_with_name(*command, action, "resume", "Go on, and try at once",
+                                   "edgecase forward resume cloud", resumed, run_resume);
+  resume->add_flag("--undelivered", resumed->undelivered,
+                   "Send what it refused again, once that is mended there");
+
+  add_with_name(*command, action, "forget",
+                "Drop the place of a target that is not configured any more",
+                "edgecase forward forget cloud", std::make_shared<ForwardArguments>(), run_forget);
+}
+
+}  // namespace edgecase::cli

@@ -1,0 +1,201 @@
+#include "forward/batch_reader.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "wire/identity.h"
+#include "wire/reading_key.h"
+#include "wire/undated_time.h"
+
+namespace edgecase::forward {
+namespace {
+
+wire::ReadingFormat format_of(config::ForwardKind kind) {
+  return kind == config::ForwardKind::Influx ? wire::ReadingFormat::Line
+                                             : wire::ReadingFormat::Ndjson;
+}
+
+ReadOptions passing_over_damage() {
+  ReadOptions options = without_damaged();
+  options.fill_cache = false;
+  return options;
+}
+
+// Keys of a namespace behind a place; empty: none of them.
+std::optional<KeyRange> keys_behind(NamespaceId id, const std::optional<Place>& place) {
+  if (!place || place->namespace_id < id) return KeyRange{};
+  if (place->namespace_id > id) return std::nullopt;
+  return KeyRange{place->key + '\0', {}};
+}
+
+}  // namespace
+
+struct BatchReader::Scan {
+  ReadOptions options;
+  Batch batch;
+  std::size_t keys = 0;
+};
+
+BatchReader::BatchReader(Engine& engine, const catalog::Catalog& catalog,
+                         const config::ForwardSettings& settings,
+                         const config::ForwardTarget& target)
+    : engine_(engine),
+      kind_(target.kind),
+      from_ns_(target.from == config::ForwardFrom::Time ? std::optional(target.from_ns)
+                                                        : std::nullopt),
+      database_(settings.database),
+      bucket_(settings.bucket),
+      namespace_(settings.namespace_name),
+      names_(catalog, target.selections),
+      formatter_(format_of(target.kind)) {}
+
+std::vector<NamespaceInfo> BatchReader::wanted_namespaces() const {
+  std::vector<NamespaceInfo> wanted;
+  for (NamespaceInfo& each : engine_.namespaces()) {
+    if (!each.name.starts_with('_') && names_.wants(each.name)) wanted.push_back(std::move(each));
+  }
+  std::sort(wanted.begin(), wanted.end(),
+            [](const NamespaceInfo& a, const NamespaceInfo& b) { return a.id < b.id; });
+  return wanted;
+}
+
+Result<Batch> BatchReader::read(const Wish& wish) {
+  Scan scan;
+  scan.batch.revocations = engine_.revocations();
+  scan.options = passing_over_damage();
+  scan.options.snapshot = engine_.snapshot();
+  scan.options.newer_than = wish.after;
+  scan.options.large_value_bytes = Batch::kValueMaxBytes;
+  for (const NamespaceInfo& each : wanted_namespaces()) {
+    const Status status = read_namespace(each, wish, scan);
+    if (status.code() == StatusCode::NotFound) continue;  // dropped meanwhile
+    EC_TRY(status);
+    if (!scan.batch.is_whole) break;
+  }
+  return std::move(scan.batch);
+}
+
+Status BatchReader::read_namespace(const NamespaceInfo& from, const Wish& wish, Scan& scan) {
+  const std::optional<KeyRange> range = keys_behind(from.id, wish.behind);
+  if (!range) return ok();
+  EC_ASSIGN_OR_RETURN(const auto at, engine_.scan(from.id, *range, scan.options));
+  Batch& batch = scan.batch;
+  for (; at->valid(); at->next()) {
+    wire::ReadingKey key;
+    // What was committed later belongs to a later range, and hides what it replaced.
+    const bool belongs = at->position() <= wish.upto && wire::decode_reading_key(at->key(), key) &&
+                         !wire::is_undated_time(key.time_ns) &&
+                         (!from_ns_ || key.time_ns >= *from_ns_);
+    if (belongs) EC_TRY(add(from, key, *at, wish.skips_nameless, batch));
+    if (!at->valid()) break;  // its value cannot be read
+    if (++scan.keys < kKeysMax && batch.text.size() < Batch::kTextMaxBytes &&
+        batch.lines.size() < Batch::kLinesMax) {
+      continue;
+    }
+    batch.is_whole = false;
+    batch.last = {from.id, Bytes(at->key())};
+    return ok();
+  }
+  return at->status();
+}
+
+Status BatchReader::add(const NamespaceInfo& from, const wire::ReadingKey& key, Iterator& at,
+                        bool skips_nameless, Batch& batch) {
+  const SeriesNames::Series* series = names_.find({from.id, key.device, key.sensor});
+  if (series == nullptr) {
+    if (!skips_nameless) return busy("a reading has no name yet");
+    ++batch.unfit;
+    return ok();
+  }
+  if (!series->is_wanted) return ok();
+  EC_ASSIGN_OR_RETURN(const auto large, at.large_value());
+  if (large != nullptr) {
+    ++batch.unfit;
+    return ok();
+  }
+  const ByteView value = at.value();
+  return at.valid() ? add(from, key, series->entry, value, batch) : ok();
+}
+
+Status BatchReader::add(const NamespaceInfo& from, const wire::ReadingKey& key,
+                        const catalog::SeriesEntry& series, ByteView value, Batch& batch) {
+  wire::Reading reading;
+  if (!wire::decode_value(value, reading.value)) {
+    ++batch.unfit;
+    return ok();
+  }
+  reading.namespace_name =
+      namespace_.empty() ? std::string_view(series.namespace_name) : namespace_;
+  reading.device = series.device;
+  reading.sensor = series.sensor;
+  reading.time_ns = key.time_ns;
+  wire::SeriesIdentity identity;
+  identity.body = series.identity;
+  if (!identity.body.empty()) reading.identity = &identity;
+  const std::size_t begin = batch.text.size();
+  formatter_.reading(reading, batch.text);
+  // A comment: line protocol has no form for it.
+  if (kind_ == config::ForwardKind::Influx && batch.text[begin] == '#') {
+    batch.text.resize(begin);
+    ++batch.unfit;
+    return ok();
+  }
+  begin_part(from.name, batch);
+  batch.lines.push_back({static_cast<std::uint32_t>(batch.text.size()), from.id, key});
+  batch.parts.back().end = batch.lines.size();
+  return ok();
+}
+
+// A request goes to one database.
+void BatchReader::begin_part(const std::string& namespace_name, Batch& batch) const {
+  std::string database;
+  if (kind_ == config::ForwardKind::Influx && bucket_.empty())
+    database = database_.empty() ? namespace_name : database_;
+  if (!batch.parts.empty() && batch.parts.back().database == database) return;
+  batch.parts.push_back({std::move(database), batch.lines.size(), batch.lines.size()});
+}
+
+Result<Batch> BatchReader::read(const std::vector<Refusal>& refused, std::size_t& taken) {
+  Batch batch;
+  batch.revocations = engine_.revocations();
+  const std::vector<NamespaceInfo> namespaces = wanted_namespaces();
+  for (taken = 0; taken < refused.size() && batch.text.size() < Batch::kTextMaxBytes; ++taken) {
+    const Place& place = refused[taken].place;
+    const auto from =
+        std::find_if(namespaces.begin(), namespaces.end(),
+                     [&place](const NamespaceInfo& info) { return info.id == place.namespace_id; });
+    wire::ReadingKey key;
+    if (from == namespaces.end() || !wire::decode_reading_key(place.key, key)) continue;
+    const SeriesNames::Series* series = names_.find({from->id, key.device, key.sensor});
+    if (series == nullptr || !series->is_wanted) continue;
+    const Result<Bytes> value = engine_.get(from->id, place.key, {});
+    if (value.ok()) {
+      EC_TRY(add(*from, key, series->entry, *value, batch));
+    } else if (value.status().code() != StatusCode::NotFound) {
+      return value.status();
+    }
+  }
+  return batch;
+}
+
+Result<std::uint64_t> BatchReader::count(const Wish& wish) const {
+  std::uint64_t entries = 0;
+  ReadOptions options = passing_over_damage();
+  options.newer_than = wish.after;
+  for (const NamespaceInfo& each : wanted_namespaces()) {
+    const std::optional<KeyRange> range = keys_behind(each.id, wish.behind);
+    if (!range) continue;
+    const auto stats = engine_.range_stats(each.id, *range, options);
+    if (stats.status().code() == StatusCode::NotFound) continue;
+    if (!stats.ok()) return stats.status();
+    entries += stats->entries;
+  }
+  return entries;
+}
+
+void BatchReader::forget() {
+  names_.forget();
+  formatter_ = wire::ReadingFormatter(format_of(kind_));
+}
+
+}  // namespace edgecase::forward

@@ -1,0 +1,61 @@
+// Reads from the store what a target does not have: the readings of a range of positions behind a
+// place, in the order of keys, as the lines that the target takes. One thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "edgecase/engine.h"
+#include "forward/batch.h"
+#include "forward/records.h"
+#include "forward/series_names.h"
+#include "wire/reading.h"
+#include "wire/reading_format.h"
+
+namespace edgecase::forward {
+
+class BatchReader {
+ public:
+  // Keys that are looked at for one batch: who wants few of them still gets a turn to stop.
+  static constexpr std::size_t kKeysMax = 200'000;
+
+  struct Wish {
+    CommitPosition after = 0, upto = 0;
+    std::optional<Place> behind = {};
+    bool skips_nameless = false;  // they wait no longer: counted as unfit
+  };
+
+  BatchReader(Engine& engine, const catalog::Catalog& catalog,
+              const config::ForwardSettings& settings, const config::ForwardTarget& target);
+
+  // Errors: Busy, where a reading is durable and its name is not to be found yet; the engine's.
+  Result<Batch> read(const Wish& wish);
+  // Reads what is there still of the first `taken` of these places.
+  Result<Batch> read(const std::vector<Refusal>& refused, std::size_t& taken);
+  // How many readings lie in the range, wanted or not, at most.
+  Result<std::uint64_t> count(const Wish& wish) const;
+  // Nothing of what was read stays in memory.
+  void forget();
+
+ private:
+  struct Scan;
+  std::vector<NamespaceInfo> wanted_namespaces() const;
+  Status read_namespace(const NamespaceInfo& from, const Wish& wish, Scan& scan);
+  // False: it does not fit. Takes the value where it stands.
+  Status add(const NamespaceInfo& from, const wire::ReadingKey& key, Iterator& at,
+             bool skips_nameless, Batch& batch);
+  Status add(const NamespaceInfo& from, const wire::ReadingKey& key,
+             const catalog::SeriesEntry& series, ByteView value, Batch& batch);
+  void begin_part(const std::string& namespace_name, Batch& batch) const;
+
+  Engine& engine_;
+  const config::ForwardKind kind_;
+  const std::optional<std::int64_t> from_ns_;
+  const std::string database_, bucket_, namespace_;
+  SeriesNames names_;
+  wire::ReadingFormatter formatter_;
+};
+
+}  // namespace edgecase::forward

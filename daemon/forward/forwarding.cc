@@ -1,0 +1,245 @@
+#include "forward/forwarding.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "forward/series_names.h"
+
+namespace edgecase::forward {
+namespace {
+
+bool is_same(config::ForwardSettings one, config::ForwardSettings other) {
+  one.where.clear();
+  other.where.clear();  // it may have moved in the file
+  return one == other;
+}
+
+Status unknown_target(const std::string& name) {
+  return not_found("no target is called " + name + "; to do: edgecase forward list");
+}
+
+}  // namespace
+
+Status check_targets(const std::vector<config::ForwardSettings>& settings, std::size_t& number) {
+  number = 0;
+  for (const config::ForwardSettings& each : settings) {
+    ++number;
+    EC_ASSIGN_OR_RETURN(const config::ForwardTarget target, config::parse_forward(each));
+    EC_TRY(check_target(each, target));
+  }
+  return ok();
+}
+
+TargetParts Forwarding::target_parts() {
+  return {.engine = parts_.engine,
+          .catalog = parts_.catalog,
+          .clock = parts_.clock,
+          .random = parts_.random,
+          .logger = parts_.logger,
+          .records = *records_,
+          .bounds = bounds_,
+          .bell = parts_.bell,
+          .sent = parts_.sent};
+}
+
+Result<std::unique_ptr<Forwarding>> Forwarding::open(
+    const ForwardingParts& parts, const std::vector<config::ForwardSettings>& all) {
+  EC_ASSIGN_OR_RETURN(std::unique_ptr<Records> records, Records::open(parts.engine));
+  EC_ASSIGN_OR_RETURN(auto loaded, records->load());
+  std::unique_ptr<Forwarding> forwarding(new Forwarding(parts, std::move(records)));
+  Forwarding& made = *forwarding;
+  const MutexLock lock(made.mutex_);
+  for (auto& [name, record] : loaded) made.resting_.emplace(name, std::move(record));
+  std::map<std::string, FeedBounds::Positions> positions;
+  for (const config::ForwardSettings& each : all) {
+    EC_TRY(made.make(each, made.targets_));
+    positions[each.name] = made.targets_[each.name]->positions();
+  }
+  for (auto& [name, record] : made.resting_)
+    if (!record.is_at_rest) EC_TRY(made.put_to_rest(name, record));
+  made.bounds_.set_all(std::move(positions));
+  made.set_aside();
+  return forwarding;
+}
+
+// Its place, where it has one; else a new one, which is kept at once: "now" is when it was first
+// configured.
+Result<Record> Forwarding::record_of(const config::ForwardSettings& settings) {
+  const auto found = resting_.find(settings.name);
+  if (found != resting_.end()) {
+    Record record = found->second;
+    record.is_at_rest = false;
+    return record;
+  }
+  EC_ASSIGN_OR_RETURN(const config::ForwardTarget target, config::parse_forward(settings));
+  Record record;
+  if (target.from == config::ForwardFrom::Now) record.cursor = Cursor(bounds_.mark(settings.name));
+  EC_TRY(records_->write(settings.name, record));
+  return record;
+}
+
+Status Forwarding::make(const config::ForwardSettings& settings, Targets& into) {
+  EC_ASSIGN_OR_RETURN(Record record, record_of(settings));
+  const bool was_at_rest = resting_.contains(settings.name) && resting_[settings.name].is_at_rest;
+  if (was_at_rest) EC_TRY(records_->write(settings.name, record));
+  EC_ASSIGN_OR_RETURN(auto target, Target::create(target_parts(), settings, std::move(record)));
+  into[settings.name] = std::move(target);
+  resting_.erase(settings.name);
+  return ok();
+}
+
+Status Forwarding::put_to_rest(const std::string& name, Record record) {
+  record.is_at_rest = true;
+  record.cursor = record.cursor.collapsed();
+  EC_TRY(records_->write(name, record));
+  resting_[name] = std::move(record);
+  return ok();
+}
+
+void Forwarding::set_aside() {
+  const std::uint64_t bytes = targets_.size() * Target::kMemoryBytes;
+  if (bytes != set_aside_bytes_) parts_.engine.set_aside(set_aside_bytes_, bytes);
+  set_aside_bytes_ = bytes;
+}
+
+void Forwarding::start() {
+  const MutexLock lock(mutex_);
+  is_running_ = true;
+  for (auto& [name, target] : targets_) {
+    if (parts_.configured) parts_.configured(name, target->settings().to);
+    target->start();
+  }
+}
+
+void Forwarding::stop() {
+  const MutexLock lock(mutex_);
+  is_running_ = false;
+  for (auto& [name, target] : targets_) target->stop();
+}
+
+Status Forwarding::reload(const std::vector<config::ForwardSettings>& all) {
+  std::size_t number = 0;
+  EC_TRY(check_targets(all, number));
+  const MutexLock lock(mutex_);
+  const auto wanted = [&all](const std::string& name) {
+    return std::find_if(all.begin(), all.end(),
+                        [&name](const auto& each) { return each.name == name; });
+  };
+  std::vector<std::string> changed;
+  for (auto& [name, target] : targets_) {
+    const auto found = wanted(name);
+    if (found == all.end() || !is_same(*found, target->settings())) changed.push_back(name);
+  }
+  for (const std::string& name : changed) {
+    targets_[name]->stop();
+    resting_[name] = targets_[name]->record();
+    targets_.erase(name);
+  }
+  Status failed;
+  for (const config::ForwardSettings& each : all) {
+    if (targets_.contains(each.name)) continue;
+    if (Status status = make(each, targets_); !status.ok()) {
+      failed = std::move(status);
+      continue;
+    }
+    Target& target = *targets_[each.name];
+    bounds_.set(each.name, target.positions());
+    if (parts_.configured) parts_.configured(each.name, each.to);
+    target.start();
+  }
+  for (const std::string& name : changed) {
+    if (targets_.contains(name)) continue;
+    if (parts_.configured) parts_.configured(name, "");
+    // Until its place is one range, merges respect the old ones.
+    if (Status status = put_to_rest(name, resting_[name]); status.ok()) {
+      bounds_.drop(name);
+    } else {
+      failed = std::move(status);
+    }
+  }
+  set_aside();
+  return failed;
+}
+
+std::vector<TargetStatus> Forwarding::list() const {
+  const MutexLock lock(mutex_);
+  std::map<std::string, TargetStatus> all;
+  for (const auto& [name, target] : targets_) all[name] = target->status();
+  for (const auto& [name, record] : resting_) {
+    TargetStatus& status = all[name];
+    status.name = name;
+    status.state = TargetState::AtRest;
+    status.totals = record.totals;
+    status.cursor = record.cursor;
+  }
+  std::vector<TargetStatus> list;
+  for (auto& [name, status] : all) list.push_back(std::move(status));
+  return list;
+}
+
+std::vector<std::string> Forwarding::names() const {
+  const MutexLock lock(mutex_);
+  std::vector<std::string> names;
+  for (const auto& [name, target] : targets_) names.push_back(name);
+  for (const auto& [name, record] : resting_) names.push_back(name);
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+Result<std::shared_ptr<Target>> Forwarding::find(const std::string& name) const {
+  const MutexLock lock(mutex_);
+  if (const auto found = targets_.find(name); found != targets_.end()) return found->second;
+  if (!resting_.contains(name)) return unknown_target(name);
+  return not_found(name + " is not configured, its place alone is kept");
+}
+
+Result<std::uint64_t> Forwarding::waiting(const std::string& name) const {
+  EC_ASSIGN_OR_RETURN(const std::shared_ptr<Target> target, find(name));
+  return target->waiting();
+}
+
+Status Forwarding::pause(const std::string& name) {
+  EC_ASSIGN_OR_RETURN(const std::shared_ptr<Target> target, find(name));
+  target->pause();
+  return ok();
+}
+
+Status Forwarding::resume(const std::string& name, bool undelivered) {
+  EC_ASSIGN_OR_RETURN(const std::shared_ptr<Target> target, find(name));
+  target->resume(undelivered);
+  return ok();
+}
+
+Status Forwarding::forget(const std::string& name) {
+  const MutexLock lock(mutex_);
+  if (targets_.contains(name))
+    return invalid_argument(name +
+                            " is configured; to do: take it out of the configuration, "
+                            "reload, then forget it");
+  if (!resting_.contains(name)) return unknown_target(name);
+  EC_TRY(records_->forget(name));
+  resting_.erase(name);
+  bounds_.drop(name);
+  return ok();
+}
+
+Result<std::vector<UndeliveredReading>> Forwarding::undelivered(const std::string& name,
+                                                                std::size_t most) const {
+  {
+    const MutexLock lock(mutex_);
+    if (!targets_.contains(name) && !resting_.contains(name)) return unknown_target(name);
+  }
+  EC_ASSIGN_OR_RETURN(const std::vector<Refusal> refusals, records_->refusals(name, {}, most));
+  SeriesNames names(parts_.catalog, {});
+  std::vector<UndeliveredReading> readings;
+  for (const Refusal& each : refusals) {
+    wire::ReadingKey key;
+    if (!wire::decode_reading_key(each.place.key, key)) continue;
+    const auto* series = names.find({each.place.namespace_id, key.device, key.sensor});
+    if (series == nullptr) continue;  // erased since
+    readings.push_back({series->entry, key.time_ns, each.at_ns, each.status});
+  }
+  return readings;
+}
+
+}  // namespace edgecase::forward

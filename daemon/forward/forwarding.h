@@ -1,0 +1,92 @@
+// All targets: those of the configuration, each with its thread, and the places of those that were
+// in it before. What HTTP and the commands speak to. Thread-safe.
+//
+// A target that leaves the configuration keeps its place, as one open range: nothing of the store
+// is held for it, and what is sent twice when it comes back changes nothing there.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "config/forward_target.h"
+#include "edgecase/mutex.h"
+#include "forward/target.h"
+
+namespace edgecase::forward {
+
+// Whether targets can be what they are written to be: their files. Errors begin with the key;
+// `number` counts from 1.
+Status check_targets(const std::vector<config::ForwardSettings>& settings, std::size_t& number);
+
+struct ForwardingParts {
+  Engine& engine;
+  const catalog::Catalog& catalog;
+  Clock& clock;
+  Random& random;  // thread-safe
+  observe::Logger& logger;
+  ingest::CommitBell& bell;
+  // For the audit log: a target is configured, changed ("") or gone; how much went there.
+  std::function<void(const std::string& name, const std::string& what)> configured = {};
+  std::function<void(const std::string& name, std::uint64_t readings)> sent = {};
+};
+
+struct UndeliveredReading {
+  catalog::SeriesEntry series;
+  std::int64_t time_ns = 0, refused_ns = 0;
+  int status = 0;
+};
+
+class Forwarding {
+ public:
+  // Everything in `parts` outlives it. Merges are free to raise positions from here on, within
+  // bounds. Errors: the engine's, Corruption, Unsupported; of a target's files, with the key.
+  static Result<std::unique_ptr<Forwarding>> open(const ForwardingParts& parts,
+                                                  const std::vector<config::ForwardSettings>& all);
+  ~Forwarding() { stop(); }
+
+  void start() EC_EXCLUDES(mutex_);
+  void stop() EC_EXCLUDES(mutex_);
+  // New targets begin, those that are gone rest, those that differ go on where they were.
+  // After an error nothing has changed.
+  Status reload(const std::vector<config::ForwardSettings>& all) EC_EXCLUDES(mutex_);
+
+  // Every target that has a place, by name.
+  std::vector<TargetStatus> list() const EC_EXCLUDES(mutex_);
+  std::vector<std::string> names() const EC_EXCLUDES(mutex_);
+  // NotFound: no such target; it is not configured.
+  Result<std::uint64_t> waiting(const std::string& name) const EC_EXCLUDES(mutex_);
+  Status pause(const std::string& name) EC_EXCLUDES(mutex_);
+  Status resume(const std::string& name, bool undelivered) EC_EXCLUDES(mutex_);
+  // Its place, its counts and what it refused. InvalidArgument: it is configured.
+  Status forget(const std::string& name) EC_EXCLUDES(mutex_);
+  // What it refused and is there still, the first of them.
+  Result<std::vector<UndeliveredReading>> undelivered(const std::string& name,
+                                                      std::size_t most) const EC_EXCLUDES(mutex_);
+
+ private:
+  using Targets = std::map<std::string, std::shared_ptr<Target>>;
+
+  Forwarding(const ForwardingParts& parts, std::unique_ptr<Records> records)
+      : parts_(parts), records_(std::move(records)), bounds_(parts.engine) {}
+  TargetParts target_parts();
+  Result<Record> record_of(const config::ForwardSettings& settings) EC_REQUIRES(mutex_);
+  Status put_to_rest(const std::string& name, Record record) EC_REQUIRES(mutex_);
+  Status make(const config::ForwardSettings& settings, Targets& into) EC_REQUIRES(mutex_);
+  void set_aside() EC_REQUIRES(mutex_);
+  // NotFound: no such target; it is not configured.
+  Result<std::shared_ptr<Target>> find(const std::string& name) const EC_EXCLUDES(mutex_);
+
+  const ForwardingParts parts_;
+  const std::unique_ptr<Records> records_;
+  FeedBounds bounds_;
+  mutable Mutex mutex_;
+  bool is_running_ EC_GUARDED_BY(mutex_) = false;
+  Targets targets_ EC_GUARDED_BY(mutex_);
+  std::map<std::string, Record> resting_ EC_GUARDED_BY(mutex_);
+  std::uint64_t set_aside_bytes_ EC_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace edgecase::forward

@@ -1,0 +1,48 @@
+// A target as it is spoken to: which request takes lines, who asks, and what the answer means. One
+// thread; stop() is for others.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "config/forward_target.h"
+#include "edgecase/clock.h"
+#include "forward/answer.h"
+#include "forward/http_client.h"
+
+namespace edgecase::forward {
+
+// The files and the proxy that a target needs can be used. Errors begin with the key.
+Status check_target(const config::ForwardSettings& settings, const config::ForwardTarget& target);
+
+class HttpTarget final : public Carrier {
+ public:
+  static constexpr std::int64_t kRetryAfterMaxNs = 3'600'000'000'000;
+
+  // Errors as of check_target().
+  static Result<std::unique_ptr<HttpTarget>> create(const config::ForwardSettings& settings,
+                                                    const config::ForwardTarget& target,
+                                                    Clock& clock);
+
+  Answer carry(const std::string& database, std::string_view lines, std::size_t count) override;
+  void stop() { client_.stop(); }
+  // Bytes of requests' bodies, as they were sent.
+  std::uint64_t sent_bytes() const { return sent_bytes_; }
+  std::uint64_t lost_connections() const { return client_.lost_connections(); }
+
+ private:
+  HttpTarget(const config::ForwardSettings& settings, const config::ForwardTarget& target,
+             HttpClient::Options options, Clock& clock);
+  std::string path_of(const std::string& database) const;
+  Answer judge(const HttpAnswer& answer, std::size_t count) const;
+
+  const config::ForwardSettings settings_;
+  const config::ForwardTarget target_;
+  HttpClient client_;
+  std::string packed_;
+  std::uint64_t sent_bytes_ = 0;
+};
+
+}  // namespace edgecase::forward

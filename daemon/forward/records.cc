@@ -1,0 +1,167 @@
+#include "forward/records.h"
+
+#include <algorithm>
+
+#include "forward/record_bytes.h"
+
+namespace edgecase::forward {
+namespace {
+
+constexpr std::uint8_t kVersion = 1;
+constexpr std::uint8_t kPausedFlag = 1, kAtRestFlag = 2;
+constexpr char kTargets = 'T', kRefusals = 'U';
+
+Bytes target_key(const std::string& name) {
+  return Bytes(1, kTargets) + name;
+}
+
+Bytes refusal_prefix(const std::string& name) {
+  return Bytes(1, kRefusals) + name + '\0';
+}
+
+Bytes refusal_key(const std::string& name, const Place& place) {
+  Bytes key = refusal_prefix(name);
+  append_number(place.namespace_id, key);
+  return key + place.key;
+}
+
+// Everything that begins with it: no name has a byte of 0xff, nor has 0.
+KeyRange all_of(const Bytes& prefix) {
+  Bytes upper = prefix;
+  upper.back() = static_cast<char>(upper.back() + 1);
+  return {prefix, std::move(upper)};
+}
+
+ReadOptions unkept() {
+  ReadOptions options;
+  options.fill_cache = false;
+  return options;
+}
+
+}  // namespace
+
+Bytes encode_record(const Record& record) {
+  Bytes out;
+  append_number(kVersion, out);
+  append_number(static_cast<std::uint8_t>((record.is_paused ? kPausedFlag : 0) |
+                                          (record.is_at_rest ? kAtRestFlag : 0)),
+                out);
+  for (const std::uint64_t total :
+       {record.totals.readings, record.totals.bytes, record.totals.undelivered, record.totals.unfit,
+        record.totals.not_kept})
+    append_number(total, out);
+  record.cursor.append_to(out);
+  return out;
+}
+
+Result<Record> decode_record(ByteView bytes) {
+  std::uint8_t version = 0, flags = 0;
+  if (take_number(bytes, version) && version > kVersion)
+    return unsupported("a target's place is of a newer version of EdgeCase");
+  Record record;
+  Totals& totals = record.totals;
+  if (version != kVersion || !take_number(bytes, flags) || flags > (kPausedFlag | kAtRestFlag) ||
+      !take_number(bytes, totals.readings) || !take_number(bytes, totals.bytes) ||
+      !take_number(bytes, totals.undelivered) || !take_number(bytes, totals.unfit) ||
+      !take_number(bytes, totals.not_kept)) {
+    return corruption("the record of a target is not what was written");
+  }
+  record.is_paused = (flags & kPausedFlag) != 0;
+  record.is_at_rest = (flags & kAtRestFlag) != 0;
+  EC_ASSIGN_OR_RETURN(record.cursor, Cursor::take(bytes));
+  if (!bytes.empty()) return corruption("the record of a target is longer than was written");
+  return record;
+}
+
+Result<std::unique_ptr<Records>> Records::open(Engine& engine) {
+  NamespaceId id = 0;
+  const auto found = engine.find_namespace(kForwardNamespace);
+  if (found.ok()) {
+    id = found->id;
+  } else {
+    if (found.status().code() != StatusCode::NotFound) return found.status();
+    NamespaceOptions options;
+    options.placement = Placement::Metadata;
+    EC_ASSIGN_OR_RETURN(id, engine.create_namespace(kForwardNamespace, options));
+  }
+  return std::unique_ptr<Records>(new Records(engine, id));
+}
+
+Result<std::vector<std::pair<std::string, Record>>> Records::load() const {
+  std::vector<std::pair<std::string, Record>> all;
+  EC_ASSIGN_OR_RETURN(const auto each, engine_.scan(id_, all_of(Bytes(1, kTargets)), unkept()));
+  for (; each->valid(); each->next()) {
+    std::string name(each->key().substr(1));
+    auto record = decode_record(each->value());
+    // From the beginning: what goes twice changes nothing there.
+    if (record.status().code() == StatusCode::Corruption) record = Record();
+    if (!record.ok()) return record.status().with_context("target " + name + ": ");
+    all.emplace_back(std::move(name), *std::move(record));
+  }
+  EC_TRY(each->status());
+  return all;
+}
+
+Status Records::write(const std::string& name, const Record& record) {
+  WriteBatch batch;
+  batch.put(id_, target_key(name), encode_record(record));
+  return engine_.write(batch, Durability::Sync);
+}
+
+Status Records::forget(const std::string& name) {
+  const KeyRange refused = all_of(refusal_prefix(name));
+  WriteBatch batch;
+  batch.remove(id_, target_key(name));
+  batch.remove_range(id_, refused.lower, refused.upper);
+  return engine_.write(batch, Durability::Sync);
+}
+
+Result<std::vector<Refusal>> Records::refusals(const std::string& name, const Place& behind,
+                                               std::size_t most) const {
+  std::vector<Refusal> some;
+  KeyRange range = all_of(refusal_prefix(name));
+  const std::size_t prefix_bytes = range.lower.size();
+  if (behind.namespace_id != 0) range.lower = refusal_key(name, behind) + '\0';
+  EC_ASSIGN_OR_RETURN(const auto each, engine_.scan(id_, range, unkept()));
+  for (; each->valid() && some.size() < most; each->next()) {
+    ByteView key = each->key().substr(prefix_bytes);
+    ByteView value = each->value();
+    Refusal refusal;
+    if (!take_number(key, refusal.place.namespace_id) || !take_number(value, refusal.status) ||
+        !take_number(value, refusal.at_ns)) {
+      EC_TRY(each->status());
+      return corruption("a reading that target " + name + " refused is not kept as it was");
+    }
+    refusal.place.key = key;
+    some.push_back(std::move(refusal));
+  }
+  EC_TRY(each->status());
+  return some;
+}
+
+Result<std::size_t> Records::count_refusals(const std::string& name) const {
+  EC_ASSIGN_OR_RETURN(const RangeStats stats,
+                      engine_.range_stats(id_, all_of(refusal_prefix(name)), unkept()));
+  return static_cast<std::size_t>(stats.entries);
+}
+
+Status Records::add_refusals(const std::string& name, const std::vector<Refusal>& refusals) {
+  if (refusals.empty()) return ok();
+  WriteBatch batch;
+  for (const Refusal& each : refusals) {
+    Bytes value;
+    append_number(each.status, value);
+    append_number(each.at_ns, value);
+    batch.put(id_, refusal_key(name, each.place), value);
+  }
+  return engine_.write(batch, Durability::Sync);
+}
+
+Status Records::remove_refusals(const std::string& name, const std::vector<Refusal>& refusals) {
+  if (refusals.empty()) return ok();
+  WriteBatch batch;
+  for (const Refusal& each : refusals) batch.remove(id_, refusal_key(name, each.place));
+  return engine_.write(batch, Durability::Sync);
+}
+
+}  // namespace edgecase::forward

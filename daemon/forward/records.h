@@ -1,0 +1,82 @@
+// What is kept of targets: their places, and the readings that they refused. In the engine's
+// namespace `_forward` on the metadata drive, which no query shows. Thread-safe.
+//
+//   key 'T' name                      -> a Record: version 1, flags (1: paused, 2: at rest), 8
+//                                        readings and 8 bytes sent, 8 undelivered, 8 not to be
+//                                        held by the target, 8 not kept there; then the cursor
+//                                        (cursor.h)
+//   key 'U' name, 0, 4 namespace, key -> a Refusal: 2 status of HTTP, 8 nanoseconds since 1970
+//
+// Numbers are big-endian. Of a refused reading its key alone is kept, no name and no value: what is
+// erased is not found here either.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "edgecase/engine.h"
+#include "forward/cursor.h"
+
+namespace edgecase::forward {
+
+inline constexpr std::string_view kForwardNamespace = "_forward";
+// Refused readings that are kept of one target; what is refused beyond them is counted.
+inline constexpr std::size_t kUndeliveredMax = 10'000;
+
+struct Totals {
+  std::uint64_t readings = 0, bytes = 0;  // answered for; of the link
+  std::uint64_t undelivered = 0;          // refused one by one
+  std::uint64_t unfit = 0;                // that a target of this kind cannot hold
+  std::uint64_t not_kept = 0;             // taken, and not kept there: expired, erased, replaced
+};
+
+struct Record {
+  bool is_paused = false;
+  bool is_at_rest = false;  // not configured: its cursor is one open range
+  Totals totals;
+  Cursor cursor;
+};
+
+struct Refusal {
+  Place place;
+  std::uint16_t status = 0;
+  std::int64_t at_ns = 0;
+};
+
+class Records {
+ public:
+  // Errors: the engine's.
+  static Result<std::unique_ptr<Records>> open(Engine& engine);
+
+  // By name. A place that is not what was written is the beginning of everything. Unsupported: of a
+  // newer version.
+  Result<std::vector<std::pair<std::string, Record>>> load() const;
+  // Durable on return, and with it everything that was committed before.
+  Status write(const std::string& name, const Record& record);
+  // With what it refused.
+  Status forget(const std::string& name);
+
+  // The oldest `most` of those that are kept, in the order of their keys, behind a place.
+  Result<std::vector<Refusal>> refusals(const std::string& name, const Place& behind,
+                                        std::size_t most) const;
+  Result<std::size_t> count_refusals(const std::string& name) const;
+  // Durable on return.
+  Status add_refusals(const std::string& name, const std::vector<Refusal>& refusals);
+  Status remove_refusals(const std::string& name, const std::vector<Refusal>& refusals);
+
+ private:
+  Records(Engine& engine, NamespaceId id) : engine_(engine), id_(id) {}
+
+  Engine& engine_;
+  const NamespaceId id_;
+};
+
+Bytes encode_record(const Record& record);
+Result<Record> decode_record(ByteView bytes);
+
+}  // namespace edgecase::forward

@@ -1,0 +1,57 @@
+// What series are called, by their numbers, of those that a target wants: for who reads the store
+// in the order of keys. Remembers a bounded number of them. One thread.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "catalog/catalog.h"
+#include "config/forward_target.h"
+
+namespace edgecase::forward {
+
+class SeriesNames {
+ public:
+  static constexpr std::size_t kSeriesMax = 8'192;
+
+  struct Series {
+    catalog::SeriesEntry entry;
+    bool is_wanted = false;
+  };
+
+  SeriesNames(const catalog::Catalog& catalog, std::vector<config::ForwardSelection> selections)
+      : catalog_(catalog), selections_(std::move(selections)) {}
+
+  // Whether something of the namespace may be wanted.
+  bool wants(const std::string& namespace_name) const;
+  // Null: it has no name. Its readings are durable before its name is to be found: ask again. What
+  // it answers holds until the next call.
+  const Series* find(const catalog::SeriesId& id);
+  // Nothing of names stays in memory.
+  void forget();
+
+ private:
+  using DeviceKey = std::pair<NamespaceId, std::uint32_t>;
+  struct SeriesHash {
+    std::size_t operator()(const catalog::SeriesId& id) const {
+      const std::uint64_t mixed = (std::uint64_t{id.device} << 32 | id.sensor) * 0x9e3779b97f4a7c15;
+      return static_cast<std::size_t>(mixed ^ mixed >> 29 ^ id.namespace_id);
+    }
+  };
+
+  bool is_wanted(const catalog::SeriesEntry& entry) const;
+  bool load_device(const DeviceKey& wanted);
+  void remember(const catalog::DeviceEntry& device);
+
+  const catalog::Catalog& catalog_;
+  const std::vector<config::ForwardSelection> selections_;
+  std::uint64_t generation_ = 0;
+  std::uint32_t rows_seen_ = 0;  // of devices: those before are looked through from the beginning
+  std::unordered_map<catalog::SeriesId, Series, SeriesHash> series_;
+};
+
+}  // namespace edgecase::forward

@@ -1,0 +1,460 @@
+#include "forward/target.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "wire/authority.h"
+#include "wire/time_text.h"
+
+namespace edgecase::forward {
+namespace {
+
+constexpr std::int64_t kNsPerDay = 86'400 * wire::kNanosecondsPerSecond;
+constexpr std::int64_t kNamelessLookNs = 5'000'000;
+constexpr const char* kComponent = "forward";
+
+Place place_of(const Batch::Line& line) {
+  return {line.namespace_id, wire::make_reading_key(line.key)};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Target>> Target::create(const TargetParts& parts,
+                                               const config::ForwardSettings& settings,
+                                               Record record) {
+  EC_ASSIGN_OR_RETURN(const config::ForwardTarget target, config::parse_forward(settings));
+  EC_ASSIGN_OR_RETURN(std::unique_ptr<HttpTarget> http,
+                      HttpTarget::create(settings, target, parts.clock));
+  return std::unique_ptr<Target>(
+      new Target(parts, settings, target, std::move(http), std::move(record)));
+}
+
+Target::Target(const TargetParts& parts, const config::ForwardSettings& settings,
+               const config::ForwardTarget& target, std::unique_ptr<HttpTarget> http, Record record)
+    : parts_(parts),
+      settings_(settings),
+      target_(target),
+      settle_ns_(target.kind == config::ForwardKind::EdgeCase ? 0 : kSettleNs),
+      is_local_(wire::is_loopback(target.host)),
+      http_(std::move(http)),
+      record_(std::move(record)),
+      live_(record_.cursor),
+      reader_(parts.engine, parts.catalog, settings, target),
+      courier_(*http_),
+      backoff_(parts.random),
+      is_paused_(record_.is_paused) {
+  told_.name = settings.name;
+  told_.to = settings.to;
+}
+
+FeedBounds::Positions Target::positions() const {
+  FeedBounds::Positions all = live_.bounds();
+  for (const Cursor* each : {&record_.cursor, settling_ ? &*settling_ : nullptr}) {
+    if (each == nullptr) continue;
+    const auto more = each->bounds();
+    all.insert(all.end(), more.begin(), more.end());
+  }
+  return all;
+}
+
+void Target::publish_bounds() {
+  published_at_ns_ = parts_.clock.boot_ns();
+  parts_.bounds.set(settings_.name, positions());
+}
+
+void Target::start() {
+  thread_ = std::thread([this] { run(); });
+  pthread_setname_np(thread_.native_handle(), "forward");
+}
+
+void Target::stop() {
+  {
+    const MutexLock lock(mutex_);
+    stopping_ = true;
+    changed_.notify_all();
+  }
+  http_->stop();
+  parts_.bell.ring();
+  if (thread_.joinable()) thread_.join();
+}
+
+bool Target::is_stopping() const {
+  const MutexLock lock(mutex_);
+  return stopping_;
+}
+
+void Target::set_paused(bool paused, bool undelivered) {
+  {
+    const MutexLock lock(mutex_);
+    is_paused_ = paused;
+    is_hurried_ = is_hurried_ || !paused;
+    wants_undelivered_ = wants_undelivered_ || undelivered;
+    changed_.notify_all();
+  }
+  parts_.bell.ring();
+}
+
+void Target::run() {
+  today_ = parts_.clock.wall_ns() / kNsPerDay;
+  revocations_ = parts_.engine.revocations();
+  if (const auto count = parts_.records.count_refusals(settings_.name); count.ok())
+    kept_refusals_ = *count;
+  while (!is_stopping()) {
+    const std::uint64_t rings = parts_.bell.rings();
+    const Turn turn = work();
+    keep_place(false);
+    if (parts_.clock.boot_ns() - published_at_ns_ > kPublishNs) publish_bounds();
+    tell_sent(false);
+    tell();
+    if (turn == Turn::Sent) continue;
+    const std::int64_t rest_ns = rests_until_ns_ - parts_.clock.boot_ns();
+    if (rest_ns > 0) {
+      pause_for(std::min(rest_ns, kLookNs));
+    } else if (parts_.bell.wait(rings, kLookNs)) {
+      pause_for(kGatherNs);
+    }
+  }
+  keep_place(true);
+  tell_sent(true);
+}
+
+void Target::pause_for(std::int64_t duration_ns) {
+  MutexLock lock(mutex_);
+  if (!stopping_ && !is_hurried_) changed_.wait_for(mutex_, duration_ns);
+}
+
+// What somebody said since the last turn; whether anything is to be sent now.
+bool Target::take_orders() {
+  bool is_paused = false, is_hurried = false;
+  {
+    const MutexLock lock(mutex_);
+    is_paused = is_paused_;
+    is_hurried = std::exchange(is_hurried_, false);
+  }
+  if (is_paused != record_.is_paused) {
+    record_.is_paused = is_paused;
+    static_cast<void>(keep(record_.cursor).ok());
+  }
+  if (is_hurried) {
+    rests_until_ns_ = 0;
+    backoff_.reset();
+  }
+  const std::int64_t now_ns = parts_.clock.boot_ns();
+  if (is_paused) rest_until(now_ns + kLookNs, TargetState::Paused, "");
+  if (now_ns < budget_until_ns_ && rests_until_ns_ < budget_until_ns_)
+    rest_until(budget_until_ns_, TargetState::Sending, "");
+  return now_ns >= rests_until_ns_;
+}
+
+Target::Turn Target::work() {
+  if (const std::uint64_t count = parts_.engine.revocations(); count != revocations_) {
+    revocations_ = count;
+    reader_.forget();
+    courier_.forget();
+    refused_why_.clear();
+  }
+  if (http_->lost_connections() != lost_connections_) {
+    lost_connections_ = http_->lost_connections();
+    go_back();
+  }
+  if (!take_orders()) return Turn::Idle;
+  bool wants_undelivered = false;
+  {
+    const MutexLock lock(mutex_);
+    wants_undelivered = wants_undelivered_;
+  }
+  if (wants_undelivered) return send_undelivered();
+  const bool has_fresh = parts_.engine.committed() > live_.fresh_after();
+  const bool has_backlog = !live_.backlog().empty();
+  if (has_backlog && (!has_fresh || is_backlogs_turn_ || !settings_.fresh_first))
+    return send_backlog();
+  if (has_fresh) return send_fresh();
+  note_current();
+  return Turn::Idle;
+}
+
+void Target::note_current() {
+  state_ = TargetState::Current;
+  why_.clear();
+}
+
+// Errors end the turn.
+Result<Batch> Target::read(BatchReader::Wish wish) {
+  const std::int64_t now_ns = parts_.clock.boot_ns();
+  wish.skips_nameless = nameless_since_ns_ != 0 && now_ns - nameless_since_ns_ > kNamelessNs;
+  Result<Batch> batch = reader_.read(wish);
+  if (batch.status().code() == StatusCode::Busy) {
+    if (nameless_since_ns_ == 0) nameless_since_ns_ = now_ns;
+    rests_until_ns_ = now_ns + kNamelessLookNs;
+    return batch;
+  }
+  if (!batch.ok()) {
+    fail(batch.status());
+    return batch;
+  }
+  nameless_since_ns_ = 0;
+  return batch;
+}
+
+Target::Turn Target::send_fresh() {
+  const CommitPosition upto = parts_.bounds.mark(settings_.name);
+  Result<Batch> batch = read({.after = live_.fresh_after(), .upto = upto});
+  if (!batch.ok()) return Turn::Failed;
+  if (!send(*batch)) return Turn::Failed;
+  if (batch->is_whole) {
+    live_.fresh_done(upto);
+  } else {
+    live_.fresh_part(upto, std::move(batch->last));
+  }
+  publish_bounds();
+  // Where more is new than goes at once, what is new stays first.
+  is_backlogs_turn_ = batch->is_whole;
+  if (!live_.backlog().empty()) return Turn::Sent;
+  note_current();
+  return Turn::Idle;
+}
+
+// The oldest first.
+Target::Turn Target::send_backlog() {
+  const Backlog range = live_.backlog().front();
+  Result<Batch> batch = read({.after = range.after, .upto = range.upto, .behind = range.done_to});
+  if (!batch.ok()) return Turn::Failed;
+  if (!send(*batch)) return Turn::Failed;
+  if (batch->is_whole) {
+    live_.backlog_done(0);
+  } else {
+    live_.backlog_part(0, std::move(batch->last));
+  }
+  publish_bounds();
+  is_backlogs_turn_ = false;
+  return Turn::Sent;
+}
+
+Target::Turn Target::send_undelivered() {
+  constexpr std::size_t kAtOnce = 256;
+  const auto end = [this] {
+    const MutexLock lock(mutex_);
+    wants_undelivered_ = false;
+    undelivered_behind_ = {};
+  };
+  auto some = parts_.records.refusals(settings_.name, undelivered_behind_, kAtOnce);
+  if (!some.ok()) {
+    fail(some.status());
+    return Turn::Failed;
+  }
+  if (some->empty()) {
+    end();
+    return Turn::Sent;
+  }
+  std::size_t taken = 0;
+  const Result<Batch> batch = reader_.read(*some, taken);
+  if (!batch.ok()) {
+    fail(batch.status());
+    return Turn::Failed;
+  }
+  const std::optional<Delivery> delivery = send(*batch, Refusals::AreKept);
+  if (!delivery) {
+    end();
+    return Turn::Failed;
+  }
+  some->resize(taken);
+  undelivered_behind_ = some->back().place;
+  // What is refused again stays.
+  for (const auto& [line, status] : delivery->refused) {
+    const Place again = place_of(batch->lines[line]);
+    std::erase_if(*some, [&again](const Refusal& each) { return each.place == again; });
+  }
+  if (const Status removed = parts_.records.remove_refusals(settings_.name, *some); !removed.ok()) {
+    fail(removed);
+    return Turn::Failed;
+  }
+  kept_refusals_ -= std::min(kept_refusals_, some->size());
+  return Turn::Sent;
+}
+
+// Whether all of it may be sent still: nothing of it was erased since it was read.
+bool Target::still_holds(const Batch& batch) const {
+  if (parts_.engine.revocations() == batch.revocations) return true;
+  for (std::size_t begin = 0; begin < batch.lines.size();) {
+    std::size_t end = begin + 1;
+    while (end < batch.lines.size() &&
+           batch.lines[end].namespace_id == batch.lines[begin].namespace_id) {
+      ++end;
+    }
+    if (parts_.engine.is_revoked(batch.lines[begin].namespace_id, place_of(batch.lines[begin]).key,
+                                 place_of(batch.lines[end - 1]).key, batch.revocations)) {
+      return false;
+    }
+    begin = end;
+  }
+  return true;
+}
+
+std::optional<Delivery> Target::send(const Batch& batch, Refusals refusals) {
+  record_.totals.unfit += batch.unfit;
+  if (batch.unfit > 0) is_unkept_ = true;
+  if (batch.lines.empty()) return Delivery{};
+  state_ = TargetState::Sending;
+  const std::uint64_t bytes_before = http_->sent_bytes();
+  const Delivery delivery = courier_.deliver(batch, [&] { return still_holds(batch); });
+  const std::uint64_t bytes = http_->sent_bytes() - bytes_before;
+  const std::int64_t now_ns = parts_.clock.boot_ns();
+  if (target_.budget_bytes_per_second > 0) {
+    const double seconds =
+        static_cast<double>(bytes) / static_cast<double>(target_.budget_bytes_per_second);
+    budget_until_ns_ =
+        std::max(budget_until_ns_, now_ns) +
+        static_cast<std::int64_t>(seconds * static_cast<double>(wire::kNanosecondsPerSecond));
+  }
+  record_.totals.bytes += bytes;
+  is_unkept_ = is_unsettled_ = true;
+  ++requests_;
+  if (delivery.last.verdict != Verdict::Taken) {
+    record_.totals.unfit -= batch.unfit;  // it is read again
+    ++failed_requests_;
+    fail(delivery.last, delivery.refuses_all);
+    return std::nullopt;
+  }
+  if (!delivery.refused.empty()) refused_why_ = delivery.refused_why;
+  if (refusals == Refusals::AreNew) {
+    if (const Status status = set_aside(batch, delivery); !status.ok()) {
+      fail(status);
+      return std::nullopt;
+    }
+  }
+  backoff_.reset();
+  rests_until_ns_ = 0;
+  answered_ns_ = parts_.clock.wall_ns();
+  why_.clear();
+  record_.totals.readings += delivery.taken;
+  record_.totals.not_kept += delivery.not_kept;
+  sent_today_ += delivery.taken;
+  return delivery;
+}
+
+// Durable before the place moves past them.
+Status Target::set_aside(const Batch& batch, const Delivery& delivery) {
+  if (delivery.refused.empty()) return ok();
+  std::vector<Refusal> refusals;
+  for (const auto& [line, status] : delivery.refused) {
+    if (kept_refusals_ + refusals.size() == kUndeliveredMax) break;
+    refusals.push_back(
+        {place_of(batch.lines[line]), static_cast<std::uint16_t>(status), parts_.clock.wall_ns()});
+  }
+  EC_TRY(parts_.records.add_refusals(settings_.name, refusals));
+  kept_refusals_ += refusals.size();
+  record_.totals.undelivered += delivery.refused.size();
+  parts_.logger.log_keyed(
+      observe::LogLevel::Warning, kComponent, "refused " + settings_.name,
+      settings_.name + " refuses readings (" + std::to_string(delivery.refused.front().second) +
+          "), the others go on; to do: edgecase forward status " + settings_.name);
+  return ok();
+}
+
+void Target::fail(const Answer& answer, bool refuses_all) {
+  const std::int64_t now_ns = parts_.clock.boot_ns();
+  const std::int64_t back_off_ns =
+      backoff_.next_ns(is_local_ ? net::Backoff::kLocalMaxNs : net::Backoff::kMaxNs);
+  std::string why = answer.why;
+  switch (answer.verdict) {
+    case Verdict::Taken:
+    case Verdict::Stopped: return;
+    case Verdict::Stale: rests_until_ns_ = now_ns + kNamelessLookNs; return;
+    case Verdict::Away:
+      go_back();
+      rest_until(now_ns + back_off_ns, TargetState::Waiting, why);
+      break;
+    case Verdict::Later: {
+      std::int64_t rest_ns = back_off_ns;
+      if (answer.retry_after_ns) {  // and not all at once who were told the same
+        const auto spread = static_cast<std::uint64_t>(*answer.retry_after_ns / 4 + 1);
+        rest_ns = std::max(net::Backoff::kLeastNs, *answer.retry_after_ns) +
+                  static_cast<std::int64_t>(parts_.random.next() % spread);
+      }
+      rest_until(now_ns + rest_ns, TargetState::Waiting, why);
+      break;
+    }
+    case Verdict::Denied: rest_until(now_ns + kDeniedNs, TargetState::Denied, why); break;
+    case Verdict::Refused:
+    case Verdict::Wrong: rest_until(now_ns + kDeniedNs, TargetState::Wrong, why); break;
+  }
+  // What it says of a line may name whose it is: that is for the status alone.
+  if (refuses_all)
+    why = "it refuses whatever is sent (" + std::to_string(answer.status) +
+          "); to do: look at forward.to and forward.database";
+  parts_.logger.log_keyed(observe::LogLevel::Warning, kComponent, settings_.name,
+                          "nothing goes to " + settings_.name + ", it waits here: " + why);
+}
+
+void Target::fail(const Status& status) {
+  rest_until(parts_.clock.boot_ns() + kLookNs, TargetState::Failing, status.message());
+  parts_.logger.log_keyed(observe::LogLevel::Warning, kComponent, settings_.name,
+                          "nothing goes to " + settings_.name + ": " + status.to_string());
+}
+
+// What was answered and may not have been synced there goes again.
+void Target::go_back() {
+  if (settle_ns_ == 0 || live_ == record_.cursor) return;
+  live_ = record_.cursor;
+  settling_.reset();
+  publish_bounds();
+}
+
+void Target::rest_until(std::int64_t boot_ns, TargetState state, std::string why) {
+  rests_until_ns_ = boot_ns;
+  state_ = state;
+  why_ = std::move(why);
+}
+
+void Target::keep_place(bool is_last) {
+  const std::int64_t now_ns = parts_.clock.boot_ns();
+  const bool moved = live_ != record_.cursor;
+  if (settle_ns_ == 0) {
+    const std::int64_t every_ns = is_unkept_ ? kKeepEveryNs : kKeepIdleNs;
+    const bool is_due = is_last || now_ns - kept_at_ns_ >= every_ns;
+    if (is_due && (moved || is_unkept_)) static_cast<void>(keep(live_).ok());
+    return;
+  }
+  if (settling_ && now_ns - settling_since_ns_ >= settle_ns_) {
+    if (keep(*settling_).ok()) settling_.reset();
+    publish_bounds();
+    return;
+  }
+  if (!settling_ && moved && (is_unsettled_ || now_ns - kept_at_ns_ >= kKeepIdleNs)) {
+    settling_ = live_;
+    settling_since_ns_ = now_ns;
+    is_unsettled_ = false;
+    publish_bounds();
+  }
+  if (is_last && is_unkept_) static_cast<void>(keep(record_.cursor).ok());
+}
+
+Status Target::keep(const Cursor& cursor) {
+  kept_at_ns_ = parts_.clock.boot_ns();
+  Record next = record_;
+  next.cursor = cursor;
+  if (const Status status = parts_.records.write(settings_.name, next); !status.ok()) {
+    parts_.logger.log_keyed(
+        observe::LogLevel::Warning, kComponent, "place " + settings_.name,
+        "the place of " + settings_.name +
+            " is not kept, after a restart readings go there twice: " + status.to_string());
+    return status;
+  }
+  record_ = std::move(next);
+  is_unkept_ = false;
+  publish_bounds();
+  return ok();
+}
+
+void Target::tell_sent(bool is_last) {
+  const std::int64_t day = parts_.clock.wall_ns() / kNsPerDay;
+  if (day == today_ && !is_last) return;
+  today_ = day;
+  if (sent_today_ > 0 && parts_.sent) parts_.sent(settings_.name, sent_today_);
+  sent_today_ = 0;
+}
+
+}  // namespace edgecase::forward

@@ -1,0 +1,187 @@
+// One target: its thread reads what the target does not have, sends it, and moves the target's
+// place once it is answered.
+//
+//   bell, or 1 s ─► fresh range ─► one batch ─► Courier ─► answered ─► cursor moves ─► kept
+//                   backlog     ─►                    └─► not: rest, and the same again
+//
+// Three cursors: `live_` is what was answered; `kept_` is durable in the store; between them, at
+// targets that answer before they have synced, `settling_` waits for the settle time. When such a
+// target goes away, `live_` goes back to `kept_`. All three are bounds of the engine's merges.
+//
+// status(), pause(), resume() and stop() are for any thread; a lock is held for them alone.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "config/forward_target.h"
+#include "edgecase/clock.h"
+#include "edgecase/engine.h"
+#include "edgecase/mutex.h"
+#include "edgecase/random.h"
+#include "forward/batch_reader.h"
+#include "forward/courier.h"
+#include "forward/feed_bounds.h"
+#include "forward/http_target.h"
+#include "forward/records.h"
+#include "ingest/commit_bell.h"
+#include "net/backoff.h"
+#include "observe/logger.h"
+
+namespace edgecase::forward {
+
+enum class TargetState : unsigned char {
+  Current,  // it has everything
+  Sending,
+  Waiting,  // it does not answer, or asks for patience
+  Denied,   // the token may not
+  Wrong,    // what answers is no target, or refuses everything
+  Paused,   // by somebody's word
+  AtRest,   // it is not configured
+  Failing,  // the store cannot be read, or its place not be kept
+};
+const char* state_name(TargetState state);
+
+struct TargetStatus {
+  std::string name, to;
+  TargetState state = TargetState::Current;
+  std::string why;          // of what keeps it back; empty: nothing does
+  std::string refused_why;  // what the target said of the line that it refused last
+  Totals totals;            // since the target is known
+  std::size_t undelivered_kept = 0;
+  std::uint64_t requests = 0, failed_requests = 0;  // batches, since the start
+  std::int64_t answered_ns = 0;                     // wall time; 0: not yet, since the start
+  std::int64_t current_ns = 0;  // when it last had everything; 0: not yet, since the start
+  Cursor cursor;
+};
+
+struct TargetParts {
+  Engine& engine;
+  const catalog::Catalog& catalog;
+  Clock& clock;
+  Random& random;  // thread-safe
+  observe::Logger& logger;
+  Records& records;
+  FeedBounds& bounds;
+  ingest::CommitBell& bell;
+  // What went there on a day that is over, or until now.
+  std::function<void(const std::string& name, std::uint64_t readings)> sent = {};
+};
+
+class Target {
+ public:
+  // How long an answer waits to count, of targets that answer before they have synced.
+  static constexpr std::int64_t kSettleNs = 30'000'000'000;
+  static constexpr std::int64_t kKeepEveryNs = 1'000'000'000;
+  // The place moves without anything being sent, too.
+  static constexpr std::int64_t kKeepIdleNs = 600'000'000'000;
+  static constexpr std::int64_t kPublishNs = 60'000'000'000;  // of bounds, where nothing moves
+  static constexpr std::int64_t kLookNs = 1'000'000'000;      // what rings no bell: dated readings
+  static constexpr std::int64_t kGatherNs = 10'000'000;       // commits that go together
+  static constexpr std::int64_t kNamelessNs = 10'000'000'000;
+  static constexpr std::int64_t kDeniedNs = 60'000'000'000;
+  // What one takes, beside a value that is larger than usual.
+  static constexpr std::uint64_t kMemoryBytes = 3u << 20;
+
+  // InvalidArgument begins with the key that is wrong.
+  static Result<std::unique_ptr<Target>> create(const TargetParts& parts,
+                                                const config::ForwardSettings& settings,
+                                                Record record);
+  ~Target() { stop(); }
+  Target(const Target&) = delete;
+  Target& operator=(const Target&) = delete;
+
+  // Its positions, for FeedBounds. Before start().
+  FeedBounds::Positions positions() const;
+  void start();
+  // Its place is kept. Ends within a second, or when the system's resolver answers.
+  void stop();
+  // After stop().
+  Record record() const { return record_; }
+
+  const config::ForwardSettings& settings() const { return settings_; }
+  TargetStatus status() const EC_EXCLUDES(mutex_);
+  // How many readings it does not have, at most. Looks at the store.
+  Result<std::uint64_t> waiting() const EC_EXCLUDES(mutex_);
+  // Once the batch that is on its way is answered; kept over restarts.
+  void pause() EC_EXCLUDES(mutex_) { set_paused(true, false); }
+  // Tries at once. `undelivered`: what it refused, too.
+  void resume(bool undelivered) EC_EXCLUDES(mutex_) { set_paused(false, undelivered); }
+
+ private:
+  enum class Turn : unsigned char { Idle, Sent, Failed };
+  enum class Refusals : unsigned char { AreNew, AreKept };
+
+  Target(const TargetParts& parts, const config::ForwardSettings& settings,
+         const config::ForwardTarget& target, std::unique_ptr<HttpTarget> http, Record record);
+  void set_paused(bool paused, bool undelivered) EC_EXCLUDES(mutex_);
+  void run();
+  void pause_for(std::int64_t duration_ns) EC_EXCLUDES(mutex_);
+  bool take_orders() EC_EXCLUDES(mutex_);
+  Turn work();
+  Turn send_fresh();
+  Turn send_backlog();
+  Turn send_undelivered();
+  // Nothing: it did not go, and `live_` stays as it is.
+  std::optional<Delivery> send(const Batch& batch, Refusals refusals = Refusals::AreNew);
+  Result<Batch> read(BatchReader::Wish wish);
+  bool still_holds(const Batch& batch) const;
+  Status set_aside(const Batch& batch, const Delivery& delivery);
+  void fail(const Answer& answer, bool refuses_all);
+  void fail(const Status& status);
+  void go_back();
+  void rest_until(std::int64_t boot_ns, TargetState state, std::string why);
+  void keep_place(bool is_last);
+  Status keep(const Cursor& cursor);
+  void publish_bounds();
+  void note_current();
+  void tell();
+  void tell_sent(bool is_last);
+  bool is_stopping() const EC_EXCLUDES(mutex_);
+
+  const TargetParts parts_;
+  const config::ForwardSettings settings_;
+  const config::ForwardTarget target_;
+  const std::int64_t settle_ns_;
+  const bool is_local_;
+  std::unique_ptr<HttpTarget> http_;
+  std::thread thread_;
+
+  // The thread's own.
+  Record record_;  // its cursor is `kept_`
+  Cursor live_;
+  std::optional<Cursor> settling_;
+  std::int64_t settling_since_ns_ = 0, kept_at_ns_ = 0, published_at_ns_ = 0;
+  bool is_unkept_ = false;     // something was sent since the place was kept
+  bool is_unsettled_ = false;  // the same, since `settling_` was taken
+  bool is_backlogs_turn_ = false;
+  Place undelivered_behind_;
+  BatchReader reader_;
+  Courier courier_;
+  net::Backoff backoff_;
+  std::int64_t rests_until_ns_ = 0;     // by boot_ns()
+  std::int64_t budget_until_ns_ = 0;    // the same
+  std::int64_t nameless_since_ns_ = 0;  // 0: none
+  std::uint64_t lost_connections_ = 0, revocations_ = 0;
+  std::size_t kept_refusals_ = 0;
+  TargetState state_ = TargetState::Current;
+  std::string why_, refused_why_;
+  std::uint64_t requests_ = 0, failed_requests_ = 0;
+  std::int64_t answered_ns_ = 0;
+  std::uint64_t sent_today_ = 0;
+  std::int64_t today_ = 0;
+
+  mutable Mutex mutex_;
+  CondVar changed_;
+  bool stopping_ EC_GUARDED_BY(mutex_) = false;
+  bool is_paused_ EC_GUARDED_BY(mutex_) = false;
+  bool wants_undelivered_ EC_GUARDED_BY(mutex_) = false;
+  bool is_hurried_ EC_GUARDED_BY(mutex_) = false;
+  TargetStatus told_ EC_GUARDED_BY(mutex_);
+};
+
+}  // namespace edgecase::forward

@@ -1,0 +1,156 @@
+// Where readings go on to: /api/v1/forward, and what /api/v1/status and /metrics tell of it.
+#include <algorithm>
+#include <array>
+
+#include "forward/forwarding.h"
+#include "http/http_routes.h"
+#include "wire/json_values.h"
+
+namespace edgecase::http {
+namespace {
+
+using forward::TargetState;
+using forward::TargetStatus;
+using wire::Json;
+
+constexpr std::size_t kUndeliveredShown = 100;
+
+Json time_or_none(std::int64_t time_ns) {
+  return time_ns == 0 ? Json(nullptr) : Json(wire::time_text(time_ns));
+}
+
+// For how long it has not had everything; none: not known yet.
+Json behind_seconds(const HttpContext& context, const TargetStatus& status) {
+  if (status.state == TargetState::Current) return 0;
+  if (status.current_ns == 0) return nullptr;
+  const std::int64_t behind_ns = context.parts.clock.wall_ns() - status.current_ns;
+  return static_cast<double>(std::max<std::int64_t>(behind_ns, 0)) / 1e9;
+}
+
+Json target_json(const HttpContext& context, const TargetStatus& status) {
+  return {{"name", status.name},
+          {"to", status.to.empty() ? Json(nullptr) : Json(status.to)},
+          {"state", forward::state_name(status.state)},
+          {"why", status.why.empty() ? Json(nullptr) : Json(status.why)},
+          {"behind_seconds", behind_seconds(context, status)},
+          {"answered", time_or_none(status.answered_ns)},
+          {"readings", status.totals.readings},
+          {"bytes", status.totals.bytes},
+          {"requests", status.requests},
+          {"failed_requests", status.failed_requests},
+          {"undelivered", status.totals.undelivered},
+          {"unfit", status.totals.unfit},
+          {"not_kept", status.totals.not_kept}};
+}
+
+Result<forward::Forwarding*> forwarding_of(const HttpContext& context) {
+  if (context.parts.forwarding == nullptr) return unsupported("nothing is forwarded here");
+  return context.parts.forwarding;
+}
+
+// The names of what was refused are for administrators.
+Result<Json> one_target(const HttpContext& context, const Call& call, const std::string& name) {
+  EC_ASSIGN_OR_RETURN(const forward::Forwarding* forwarding, forwarding_of(context));
+  const std::vector<TargetStatus> all = forwarding->list();
+  const auto found = std::find_if(all.begin(), all.end(),
+                                  [&name](const TargetStatus& each) { return each.name == name; });
+  if (found == all.end()) return not_found("no target is called " + name);
+  Json json = target_json(context, *found);
+  const auto waiting = forwarding->waiting(name);
+  json["waiting_at_most"] = waiting.ok() ? Json(*waiting) : Json(nullptr);
+  // Readings that came since it was looked at last.
+  if (found->state == TargetState::Current && waiting.ok() && *waiting > 0)
+    json["state"] = forward::state_name(TargetState::Sending);
+  if (!auth::authorize_administration(call.principal()).ok()) return json;
+  json["refused_why"] = found->refused_why.empty() ? Json(nullptr) : Json(found->refused_why);
+  json["undelivered_kept"] = found->undelivered_kept;
+  EC_ASSIGN_OR_RETURN(const auto undelivered, forwarding->undelivered(name, kUndeliveredShown));
+  query::Reach& reach = call.exchange.audit.reach.emplace();
+  Json readings = Json::array();
+  for (const forward::UndeliveredReading& each : undelivered) {
+    reach.add(each.series.namespace_name, each.series.device);
+    readings.push_back({{"namespace", each.series.namespace_name},
+                        {"device", each.series.device},
+                        {"sensor", each.series.sensor},
+                        {"time", wire::time_text(each.time_ns)},
+                        {"status", each.status},
+                        {"refused", wire::time_text(each.refused_ns)}});
+  }
+  json["undelivered_readings"] = std::move(readings);
+  return json;
+}
+
+}  // namespace
+
+Json forward_status(const HttpContext& context) {
+  Json targets = Json::array();
+  if (context.parts.forwarding == nullptr) return targets;
+  for (const TargetStatus& each : context.parts.forwarding->list())
+    targets.push_back(target_json(context, each));
+  return targets;
+}
+
+Result<Json> get_forward(HttpContext& context, const Call& call) {
+  EC_TRY(auth::authorize_status(call.principal()));
+  if (call.has("name")) return one_target(context, call, call.parameter("name"));
+  return Json{{"targets", forward_status(context)}};
+}
+
+Result<Json> post_forward(HttpContext& context, const Call& call) {
+  EC_TRY(auth::authorize_administration(call.principal()));
+  EC_ASSIGN_OR_RETURN(forward::Forwarding * forwarding, forwarding_of(context));
+  const std::string name = call.parameter("name");
+  const std::string action = call.parameter("action");
+  const bool undelivered = call.parameter("undelivered") == "true";
+  call.exchange.audit.detail = action + " " + name;
+  if (action == "pause") {
+    EC_TRY(forwarding->pause(name));
+  } else if (action == "resume") {
+    EC_TRY(forwarding->resume(name, undelivered));
+  } else {
+    return invalid_argument("action is neither pause nor resume");
+  }
+  return Json{{"name", name}, {"action", action}};
+}
+
+Result<Json> delete_forward(HttpContext& context, const Call& call) {
+  EC_TRY(auth::authorize_administration(call.principal()));
+  EC_ASSIGN_OR_RETURN(forward::Forwarding * forwarding, forwarding_of(context));
+  const std::string name = call.parameter("name");
+  call.exchange.audit.detail = name;
+  EC_TRY(forwarding->forget(name));
+  return Json{{"name", name}, {"forgotten", true}};
+}
+
+std::string forward_metrics(const HttpContext& context) {
+  if (context.parts.forwarding == nullptr) return {};
+  const std::vector<TargetStatus> all = context.parts.forwarding->list();
+  struct Number {
+    const char* name;
+    const char* help;
+    std::uint64_t (*of)(const TargetStatus& status);
+  };
+  const std::array numbers = {
+      Number{"edgecase_forward_readings_total", "Readings that a target has answered for.",
+             [](const TargetStatus& each) { return each.totals.readings; }},
+      Number{"edgecase_forward_bytes_total", "Bytes of requests to it, as they were sent.",
+             [](const TargetStatus& each) { return each.totals.bytes; }},
+      Number{"edgecase_forward_undelivered_total", "Readings that it refused one by one.",
+             [](const TargetStatus& each) { return each.totals.undelivered; }},
+      Number{"edgecase_forward_unfit_total", "Readings that a target of its kind cannot hold.",
+             [](const TargetStatus& each) { return each.totals.unfit; }},
+      Number{"edgecase_forward_not_kept_total", "Readings that it took and did not keep.",
+             [](const TargetStatus& each) { return each.totals.not_kept; }},
+      Number{"edgecase_forward_failures_total", "Batches that did not get through.",
+             [](const TargetStatus& each) { return each.failed_requests; }}};
+  std::string text;
+  for (const Number& each : numbers) {
+    std::vector<std::pair<observe::Labels, std::uint64_t>> values;
+    for (const TargetStatus& status : all)
+      values.emplace_back(observe::Labels{{"target", status.name}}, each.of(status));
+    text += observe::render_counter(each.name, each.help, values);
+  }
+  return text;
+}
+
+}  // namespace edgecase::http

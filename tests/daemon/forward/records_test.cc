@@ -1,0 +1,102 @@
+#include "forward/records.h"
+
+#include <doctest/doctest.h>
+
+#include "support/model_engine.h"
+
+namespace edgecase::forward {
+namespace {
+
+Record some_record() {
+  Record record;
+  record.is_paused = true;
+  record.totals = {.readings = 1, .bytes = 2, .undelivered = 3, .unfit = 4, .not_kept = 5};
+  record.cursor = Cursor(10);
+  record.cursor.fresh_part(20, Place{3, "k"});
+  return record;
+}
+
+std::unique_ptr<Records> records_of(Engine& engine) {
+  auto opened = Records::open(engine);
+  REQUIRE(opened.ok());
+  return std::move(opened).value();
+}
+
+Refusal refusal_of(NamespaceId id, const char* key, std::uint16_t status) {
+  return {Place{id, key}, status, 7};
+}
+
+// What was written once is read for good.
+TEST_CASE("records: a place is written as it always was") {
+  const Bytes golden(
+      "\x01\x01"
+      "\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\0\x02\0\0\0\0\0\0\0\x03\0\0\0\0\0\0\0\x04\0\0\0\0\0\0\0\x05"
+      "\0\0\0\0\0\0\0\x14\x01"
+      "\0\0\0\0\0\0\0\x0a\0\0\0\0\0\0\0\x14\0\0\0\x03\0\x01k",
+      2 + 5 * 8 + 9 + 16 + 4 + 2 + 1);
+  CHECK(encode_record(some_record()) == golden);
+  const auto read = decode_record(golden);
+  REQUIRE(read.ok());
+  CHECK(read->is_paused);
+  CHECK_FALSE(read->is_at_rest);
+  CHECK(read->totals.not_kept == 5);
+  CHECK(read->cursor == some_record().cursor);
+  for (std::size_t cut = 0; cut < golden.size(); ++cut)
+    CHECK(decode_record(ByteView(golden).substr(0, cut)).status().code() == StatusCode::Corruption);
+  CHECK(decode_record(golden + "x").status().code() == StatusCode::Corruption);
+  Bytes newer = golden;
+  newer[0] = 2;
+  CHECK(decode_record(newer).status().code() == StatusCode::Unsupported);
+}
+
+TEST_CASE("records: places are kept by name, and one that is broken is the beginning") {
+  test::ModelEngine engine;
+  auto records = records_of(engine);
+  REQUIRE(records->write("cloud", some_record()).ok());
+  REQUIRE(records->write("hub", Record()).ok());
+  records = records_of(engine);
+  auto all = records->load();
+  REQUIRE(all.ok());
+  REQUIRE(all->size() == 2);
+  CHECK((*all)[0].first == "cloud");
+  CHECK((*all)[0].second.cursor == some_record().cursor);
+  REQUIRE(records->forget("hub").ok());
+
+  WriteBatch batch;
+  batch.put(engine.find_namespace(kForwardNamespace)->id, "Tcloud", "\x01?");
+  REQUIRE(engine.write(batch, Durability::Sync).ok());
+  all = records->load();
+  REQUIRE(all.ok());
+  REQUIRE(all->size() == 1);
+  CHECK((*all)[0].second.cursor == Cursor(0));
+}
+
+TEST_CASE("records: what was refused is found in pages, of its target alone, and goes with it") {
+  test::ModelEngine engine;
+  const auto records = records_of(engine);
+  REQUIRE(records->write("a", Record()).ok());
+  REQUIRE(records
+              ->add_refusals("a", {refusal_of(1, "k1", 400), refusal_of(1, "k2", 413),
+                                   refusal_of(2, "k0", 422)})
+              .ok());
+  REQUIRE(records->add_refusals("ab", {refusal_of(1, "other", 400)}).ok());
+  CHECK(*records->count_refusals("a") == 3);
+  const auto first = records->refusals("a", {}, 2);
+  REQUIRE(first.ok());
+  REQUIRE(first->size() == 2);
+  CHECK((*first)[1].place == Place{1, "k2"});
+  CHECK((*first)[1].status == 413);
+  CHECK((*first)[1].at_ns == 7);
+  const auto rest = records->refusals("a", first->back().place, 2);
+  REQUIRE(rest.ok());
+  REQUIRE(rest->size() == 1);
+  CHECK((*rest)[0].place == Place{2, "k0"});
+  REQUIRE(records->remove_refusals("a", *first).ok());
+  CHECK(*records->count_refusals("a") == 1);
+  REQUIRE(records->forget("a").ok());
+  CHECK(*records->count_refusals("a") == 0);
+  CHECK(*records->count_refusals("ab") == 1);
+}
+
+}  // namespace
+}  // namespace edgecase::forward
