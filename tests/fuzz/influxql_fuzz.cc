@@ -72,7 +72,11 @@ SelectRoom& small_store() {
 void take_influxql(std::string_view bytes) {
   constexpr std::size_t kMax = 64u << 10;
   constexpr std::size_t kStatementsMax = 64;
-  const influxql::Parameters parameters = {{"p", {influxql::Parameter::Kind::Number, "-1.5"}}};
+  using Of = influxql::Parameter::Kind;
+  const influxql::Parameters parameters = {{"b", {Of::Bool, "true"}},   {"d", {Of::Duration, "2s"}},
+                                           {"i", {Of::Integer, "-3"}},  {"n", {Of::Name, "v"}},
+                                           {"p", {Of::Number, "-1.5"}}, {"r", {Of::Regex, "a|b"}},
+                                           {"t", {Of::Text, "it's /"}}};
   auto parsed = influxql::parse_statements(bytes.substr(0, kMax), kStatementsMax, parameters);
   if (!parsed.ok()) {
     demand(!parsed.status().message().empty());
