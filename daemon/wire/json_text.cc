@@ -221,7 +221,7 @@ bool is_json_string(std::string_view escaped) {
 
 std::string_view keep_json_string(std::string_view escaped, ReadingBatch& batch) {
   if (escaped.find('\\') == std::string_view::npos) return escaped;
-  char* const room = batch.room(escaped.size());
+  char* const room = batch.texts.room(escaped.size());
   return {room, unescape(escaped, room).value_or(0)};
 }
 

@@ -18,20 +18,6 @@ constexpr std::string_view kKeySpecials = ",= ";
 constexpr std::size_t kPlacesMin = 64;
 constexpr std::size_t kShownKeyMaxBytes = 60;
 
-// Without escapes a view of the body itself, else a copy in the batch.
-std::string_view unescape(std::string_view raw, std::string_view specials, ReadingBatch& batch) {
-  if (raw.find('\\') == std::string_view::npos) return raw;
-  std::string text;
-  text.reserve(raw.size());
-  for (std::size_t i = 0; i < raw.size(); ++i) {
-    const bool escape =
-        raw[i] == '\\' && i + 1 < raw.size() && specials.find(raw[i + 1]) != std::string_view::npos;
-    if (escape) ++i;
-    text.push_back(raw[i]);
-  }
-  return batch.keep(text);
-}
-
 // The key of a tag, for a message: short, and readable.
 std::string shown_key(std::string_view key) {
   std::string name(key);
@@ -56,7 +42,6 @@ bool means_block_device(std::string_view measurement) {
          std::find(std::begin(kWhole), std::end(kWhole), measurement) != std::end(kWhole);
 }
 
-// The first unescaped `stop` at or after `from`, else the end.
 std::size_t find_unescaped(std::string_view text, char stop, std::size_t from) {
   for (std::size_t i = from; i < text.size(); ++i) {
     if (text[i] == stop) return i;
@@ -68,14 +53,20 @@ std::size_t find_unescaped(std::string_view text, char stop, std::size_t from) {
   return text.size();
 }
 
+// What make_name() leaves of a kind's names is so with this field, too.
+bool is_plain_field(std::string_view key) {
+  return key.find('{') == std::string_view::npos && is_made_name(key);
+}
+
 }  // namespace
 
-void LineNames::begin(std::string_view namespace_name, const ReadingBatch& batch) {
+void LineNames::begin(std::string_view namespace_name, ReadingBatch& batch) {
   if (current_ == &unremembered_) current_ = nullptr;  // it lies in a body
-  const bool is_held = numbering_ != 0 && batch.text_id() == text_id_;
+  const bool is_held = numbering_ != 0 && batch.names.id() == names_id_;
   if (is_held && namespace_name == namespace_name_ && strangers_ < kStrangersMax) return;
   forget();
-  text_id_ = batch.text_id();
+  batch.names.clear();
+  names_id_ = batch.names.id();
   namespace_name_ = namespace_name;
 }
 
@@ -95,7 +86,7 @@ void LineNames::forget() {
 std::size_t LineNames::memory_bytes() const {
   constexpr std::size_t kNodeBytes = 64;  // of a map, with its share of the table
   return sets_.size() * sizeof(TagSet) + by_raw_.capacity() * sizeof(Place) +
-         kinds_.size() * (sizeof(Kind) + kNodeBytes) + 2 * fields_ * sizeof(Field);
+         kinds_.size() * (sizeof(Kind) + kNodeBytes) + fields_ * sizeof(Field);
 }
 
 Status LineNames::select(std::string_view raw, ReadingBatch& batch) {
@@ -167,8 +158,15 @@ Status LineNames::name(std::string_view raw, ReadingBatch& batch, Reading& readi
     take(reading);
     return ok();
   }
+  has_escapes_ = raw.find('\\') != std::string_view::npos;
   const std::string_view key = unescape(raw, kKeySpecials, batch);
   if (!is_valid_utf8(key)) return invalid_argument("a field's key is not UTF-8");
+  const bool is_known = &kind != &unremembered_kind_;
+  // A key that is longer than any identity is refused below.
+  const bool is_kept = is_known && kind.fields.size() < kRememberedFieldsMax &&
+                       raw.size() <= kIdentityMaxBytes && has_room(batch);
+  if (!is_kept && is_known) ++strangers_;
+  TextStore& store = is_kept ? batch.names : batch.texts;
   const auto join = [&](std::string_view prefix, std::string_view suffix) {
     scratch_.assign(prefix);
     if (key != "value") {
@@ -181,47 +179,77 @@ Status LineNames::name(std::string_view raw, ReadingBatch& batch, Reading& readi
   bool is_old = false;
   if (!kind.device.empty() && known_ != nullptr) {
     join(kind.old_prefix, {});
-    identity = identify(kind, key, batch);
+    identity = identify(kind, key, store);
     is_old = known_->has_series(namespace_name_, kind.device, scratch_, *identity);
   }
   if (!is_old) {
     join(kind.prefix, kind.suffix);
-    joined_.assign(scratch_);
-    make_name(scratch_, kSensorNameMaxBytes);
     // What was in the name before the field's key was looked at before.
-    const bool is_plain =
-        kind.plain != nullptr && key.find('{') == std::string_view::npos && scratch_ == joined_;
-    if (is_plain) {
+    if (kind.plain != nullptr && scratch_.size() <= kSensorNameMaxBytes && is_plain_field(key)) {
       identity = kind.plain;
-    } else if (identity == nullptr) {
-      identity = identify(kind, key, batch);
+    } else {
+      make_name(scratch_, kSensorNameMaxBytes);
+      if (identity == nullptr) identity = identify(kind, key, store);
     }
   }
   if (identity->body.size() > kIdentityMaxBytes)
     return invalid_argument("measurement, tags and field have more than " +
                             std::to_string(kIdentityMaxBytes) + " bytes");
-  reading.sensor = batch.keep(scratch_);
+  reading.sensor = store.keep(scratch_);
   reading.identity = identity;
   reading.series_number = 0;
-  if (kind.fields.size() == kRememberedFieldsMax) return ok();
-  const bool is_kept = &kind != &unremembered_kind_;
-  kind.fields.push_back({is_kept ? batch.keep(raw) : raw, reading.sensor, identity});
-  if (is_kept) ++fields_;
+  if (!is_kept && (is_known || kind.fields.size() == kRememberedFieldsMax)) return ok();
+  const std::size_t before = kind.fields.capacity();
+  kind.fields.push_back({is_kept ? store.keep(raw) : raw, reading.sensor, identity});
+  if (is_kept) fields_ += kind.fields.capacity() - before;
   look_at_field(kind.fields.size());
   return ok();
 }
 
 // Identifies a field whose name does not tell it.
 const SeriesIdentity* LineNames::identify(const Kind& kind, std::string_view field,
-                                          ReadingBatch& batch) const {
+                                          TextStore& store) {
   Bytes body;
   append_identity_head(kind.tags, kind.measurement, field, body);
   body += kind.tag_bytes;
-  return batch.keep_object(SeriesIdentity{0, kind.device_keys, batch.keep(body)});
+  if (kind.plain != nullptr && !kind.suffix.empty()) {
+    std::string_view rest = kind.suffix.substr(1, kind.suffix.size() - 2);
+    while (!rest.empty()) {
+      const std::string_view tag = rest.substr(0, rest.find(','));
+      const std::size_t equals = tag.find('=');
+      append_identity_text(tag.substr(0, equals), body);
+      append_identity_text(tag.substr(equals + 1), body);
+      rest.remove_prefix(std::min(tag.size() + 1, rest.size()));
+    }
+  }
+  return store.keep_object(SeriesIdentity{0, kind.device_keys, store.keep(body)});
+}
+
+// Without escapes a view of the body itself, else a copy in the batch.
+std::string_view LineNames::unescape(std::string_view raw, std::string_view specials,
+                                     ReadingBatch& batch) const {
+  if (!has_escapes_ || raw.find('\\') == std::string_view::npos) return raw;
+  std::string text;
+  text.reserve(raw.size());
+  for (std::size_t i = 0; i < raw.size(); ++i) {
+    const bool escape =
+        raw[i] == '\\' && i + 1 < raw.size() && specials.find(raw[i + 1]) != std::string_view::npos;
+    if (escape) ++i;
+    text.push_back(raw[i]);
+  }
+  return batch.keep(text);
+}
+
+// The first unescaped `stop` at or after `from`, else the end.
+std::size_t LineNames::find(std::string_view text, char stop, std::size_t from) const {
+  return has_escapes_ ? find_unescaped(text, stop, from)
+                      : std::min(text.find(stop, from), text.size());
 }
 
 Status LineNames::build(std::string_view raw, ReadingBatch& batch, TagSet& set) {
-  const std::size_t comma = find_unescaped(raw, ',', 0);
+  ++built_;
+  has_escapes_ = raw.find('\\') != std::string_view::npos;
+  const std::size_t comma = find(raw, ',', 0);
   const std::string_view measurement = unescape(raw.substr(0, comma), kMeasurementSpecials, batch);
   if (measurement.empty()) return invalid_argument("the measurement is missing");
   tags_.clear();
@@ -256,16 +284,18 @@ Status LineNames::build(std::string_view raw, ReadingBatch& batch, TagSet& set) 
     suffix_ += each.value;
   }
   if (!suffix_.empty()) suffix_ += '}';
-  measurement_ = measurement;
   describe(set);
-  set_old_prefix(measurement, named_by_[1] == nullptr ? named_by_[0] : nullptr);
   // Both rules make one name where there are no other tags.
   const bool may_be_old = !is_by_rule_ && !suffix_.empty() && named_by_[1] == nullptr &&
                           known_ != nullptr && known_->has_device(namespace_name_, set.device);
+  if (may_be_old) set_old_prefix(measurement, named_by_[0]);
   key_.clear();
-  append_identity_text(prefix_, key_);
-  append_identity_text(suffix_, key_);
-  append_identity_text(device_keys_, key_);
+  std::size_t* end = key_ends_;
+  for (const std::string_view part :
+       {std::string_view(prefix_), std::string_view(suffix_), device_keys_}) {
+    append_identity_text(part, key_);
+    *end++ = key_.size();
+  }
   append_identity_text(may_be_old ? set.device : std::string_view(), key_);
   // Tags that names do not tell may be others under the same names.
   if (!is_plain_) key_ += tag_bytes_;
@@ -288,19 +318,24 @@ void LineNames::describe(const TagSet& set) {
     device_keys_ = named_by_[0]->key;
   }
   // A name ends where it says, and leads back to its parts.
-  std::string name = prefix_ + suffix_;
-  make_name(name, SIZE_MAX);
-  is_plain_ = name == prefix_ + suffix_ && (!device_keys_.empty() || naming_ == 0);
-  tag_bytes_.clear();
-  other_tags_ = 0;
+  is_plain_ =
+      (!device_keys_.empty() || naming_ == 0) && is_made_name(prefix_) && is_made_name(suffix_);
+  const auto is_other = [this](const Tag& each) {
+    return !names_device(each) || device_keys_.empty();
+  };
+  other_tags_ = static_cast<std::size_t>(std::count_if(tags_.begin(), tags_.end(), is_other));
   for (const Tag& each : tags_) {
-    if (names_device(each) && !device_keys_.empty()) continue;
-    ++other_tags_;
+    if (!has_escapes_) break;
+    if (is_other(each) && (each.key.find_first_of(",=") != std::string_view::npos ||
+                           each.value.find(',') != std::string_view::npos))
+      is_plain_ = false;
+  }
+  tag_bytes_.clear();
+  if (is_plain_) return;
+  for (const Tag& each : tags_) {
+    if (!is_other(each)) continue;
     append_identity_text(each.key, tag_bytes_);
     append_identity_text(each.value, tag_bytes_);
-    if (each.key.find_first_of(",=") != std::string_view::npos ||
-        each.value.find(',') != std::string_view::npos)
-      is_plain_ = false;
   }
 }
 
@@ -379,26 +414,31 @@ void LineNames::set_old_prefix(std::string_view measurement, const Tag* device) 
   }
 }
 
-void LineNames::fill(Kind& kind, std::string_view device, ReadingBatch& batch) const {
-  kind.key = batch.keep(key_);
-  kind.prefix = batch.keep(prefix_);
-  kind.suffix = batch.keep(suffix_);
+void LineNames::fill(Kind& kind, std::string_view device, TextStore& store) const {
+  kind.key = store.keep(key_);
+  const auto part = [&kind](std::size_t end, std::size_t bytes) {
+    return kind.key.substr(end - bytes, bytes);
+  };
+  kind.prefix = part(key_ends_[0], prefix_.size());
+  kind.suffix = part(key_ends_[1], suffix_.size());
+  kind.device_keys = part(key_ends_[2], device_keys_.size());
+  kind.tag_bytes = part(kind.key.size(), tag_bytes_.size());
   kind.device = is_kind_of_device_ ? device : std::string_view();
-  kind.old_prefix = is_kind_of_device_ ? batch.keep(old_prefix_) : std::string_view();
+  kind.old_prefix = is_kind_of_device_ ? store.keep(old_prefix_) : std::string_view();
   kind.measurement = kind.prefix;
-  kind.device_keys = batch.keep(device_keys_);
   kind.tags = other_tags_;
-  kind.tag_bytes = batch.keep(tag_bytes_);
   kind.plain = nullptr;
   if (!is_plain_) return;
-  kind.plain = batch.keep_object(
+  kind.plain = store.keep_object(
       SeriesIdentity{static_cast<std::uint16_t>(kind.prefix.size()), kind.device_keys, {}});
 }
 
 // Remembers a set that build() has just made.
 LineNames::TagSet& LineNames::remember(const TagSet& built, std::uint64_t hash,
                                        ReadingBatch& batch) {
-  if (sets_.size() == kRememberedTagSetsMax) {
+  // One that is longer than any identity is refused with its first field.
+  if (sets_.size() == kRememberedTagSetsMax || built.raw.size() > 2 * kIdentityMaxBytes ||
+      !has_room(batch)) {
     ++strangers_;
     unremembered_ = built;
     const auto known = by_prefix_.find(key_);
@@ -406,22 +446,23 @@ LineNames::TagSet& LineNames::remember(const TagSet& built, std::uint64_t hash,
       unremembered_.kind = known->second;
       return unremembered_;
     }
-    fill(unremembered_kind_, unremembered_.device, batch);
+    fill(unremembered_kind_, unremembered_.device, batch.texts);
     unremembered_kind_.fields.clear();
     unremembered_.kind = &unremembered_kind_;
     return unremembered_;
   }
   TagSet& set = sets_.emplace_back(built);
-  set.raw = batch.keep(built.raw);
-  // Out of the body, where it lay in it.
+  set.raw = batch.names.keep(built.raw);
+  // Where it lay in the body, it lies in the copy.
   const auto at = reinterpret_cast<std::uintptr_t>(built.device.data()) -
                   reinterpret_cast<std::uintptr_t>(built.raw.data());
-  if (at < built.raw.size()) set.device = set.raw.substr(at, built.device.size());
+  set.device = at < built.raw.size() ? set.raw.substr(at, built.device.size())
+                                     : batch.names.keep(built.device);
   if (const auto known = by_prefix_.find(key_); known != by_prefix_.end()) {
     set.kind = known->second;
   } else {
     set.kind = &kinds_.emplace_back();
-    fill(*set.kind, set.device, batch);
+    fill(*set.kind, set.device, batch.names);
     by_prefix_.emplace(set.kind->key, set.kind);
   }
   add_place(set, hash);
@@ -431,9 +472,9 @@ LineNames::TagSet& LineNames::remember(const TagSet& built, std::uint64_t hash,
 Status LineNames::split_tags(std::string_view text, ReadingBatch& batch) {
   std::size_t position = 0;
   while (true) {
-    const std::size_t end = find_unescaped(text, ',', position);
+    const std::size_t end = find(text, ',', position);
     const std::string_view tag = text.substr(position, end - position);
-    const std::size_t equals = find_unescaped(tag, '=', 0);
+    const std::size_t equals = find(tag, '=', 0);
     if (equals == 0 || tag.empty()) return invalid_argument("a tag's key is missing");
     const std::string_view key = unescape(tag.substr(0, equals), kKeySpecials, batch);
     if (equals >= tag.size() - 1) {
@@ -441,7 +482,7 @@ Status LineNames::split_tags(std::string_view text, ReadingBatch& batch) {
     }
     const std::string_view value = tag.substr(equals + 1);
     // One that the value begins with means itself, as InfluxDB has it.
-    if (find_unescaped(value, '=', value[0] == '=' ? 1 : 0) < value.size()) {
+    if (find(value, '=', value[0] == '=' ? 1 : 0) < value.size()) {
       return invalid_argument("a tag's value holds an unescaped '=': " + shown_key(key));
     }
     if (tags_.size() == kTagsPerLineMax) {

@@ -2,9 +2,10 @@
 // and sensor names, built once for every distinct text, and the sensors of devices that are of one
 // kind, having all but the device's name in common, once for all of them. Mapping: line_protocol.h.
 //
-// What is remembered lies in a ReadingBatch and in nothing that was decoded, so that it serves one
-// body after another of one namespace. Each of its series has a number (Reading::series_number).
-// One thread. Views of what it returns last as long as the body and the batch.
+// What is remembered lies in ReadingBatch::names and in nothing that was decoded, so that it serves
+// one body after another of one namespace. What there is no room for is built each time it comes.
+// Each of its series has a number (Reading::series_number). One thread. Views of what it returns
+// last as long as the body and the batch.
 #pragma once
 
 #include <cstddef>
@@ -30,6 +31,10 @@ inline constexpr std::size_t kTagsPerLineMax = 64;
 inline constexpr std::size_t kRememberedTagSetsMax = 1'024;
 // Lines of further ones after which those that are remembered give way to others.
 inline constexpr std::size_t kStrangersMax = 8 * kRememberedTagSetsMax;
+// What names take at once, with all by which they are found. Less than a spare of the HTTP server
+// (http/line_spares.h), so that they outlive a request. About 950 sets of nine tags fit, where
+// two measurements have five fields each.
+inline constexpr std::size_t kRememberedBytesMax = 2u << 20;
 // Fields of one kind of devices whose names are remembered.
 inline constexpr std::size_t kRememberedFieldsMax = 256;
 // Numbers are less than this; series beyond them have none.
@@ -60,7 +65,7 @@ class LineNames {
   void obey(const LineRules* rules) { rules_ = rules; }
   // Before lines of a namespace are decoded into `batch`. Forgets everything that is of another
   // one, or was in a batch that does not hold it any more.
-  void begin(std::string_view namespace_name, const ReadingBatch& batch);
+  void begin(std::string_view namespace_name, ReadingBatch& batch);
   // ReadingBatch::numbering, since begin().
   std::uint64_t numbering() const { return numbering_; }
 
@@ -84,8 +89,10 @@ class LineNames {
   // Makes the reading one of the sensor of field key `raw` (escapes kept).
   Status name(std::string_view raw, ReadingBatch& batch, Reading& reading);
 
-  // About.
+  // About, without what lies in the batch.
   std::size_t memory_bytes() const;
+  // Tag sets that were built, remembered or not: tests count them.
+  std::uint64_t built() const { return built_; }
 
  private:
   struct Field {
@@ -94,7 +101,7 @@ class LineNames {
     const SeriesIdentity* identity = nullptr;
   };
   struct Kind {
-    std::string_view key;     // by which it is found
+    std::string_view key;     // by which it is found; those below view it where they can
     std::string_view prefix;  // of the sensors, before the field
     std::string_view suffix;  // and behind it
     // A device that may have series by the rule of 0.1; else empty.
@@ -103,7 +110,8 @@ class LineNames {
     // The identity that the names of all its series tell; null: they do not.
     const SeriesIdentity* plain = nullptr;
     std::string_view measurement, device_keys;
-    // The tags that do not name the device, as in an identity's bytes: how many, and they.
+    // The tags that do not name the device: how many, and they as in an identity's bytes, where the
+    // suffix does not tell them.
     std::size_t tags = 0;
     std::string_view tag_bytes;
     std::vector<Field> fields;
@@ -147,6 +155,12 @@ class LineNames {
     ++field_;
   }
   void forget();
+  bool has_room(const ReadingBatch& batch) const {
+    return batch.names.memory_bytes() + memory_bytes() < kRememberedBytesMax;
+  }
+  std::size_t find(std::string_view text, char stop, std::size_t from) const;
+  std::string_view unescape(std::string_view raw, std::string_view specials,
+                            ReadingBatch& batch) const;
   Place& place_of(std::string_view raw, std::uint64_t hash);
   void add_place(TagSet& set, std::uint64_t hash);
   void enter(TagSet& set);
@@ -159,14 +173,13 @@ class LineNames {
   void choose_by_tags(std::string_view measurement);
   const Tag* tag(std::string_view key) const;
   void describe(const TagSet& set);
-  const SeriesIdentity* identify(const Kind& kind, std::string_view field,
-                                 ReadingBatch& batch) const;
+  static const SeriesIdentity* identify(const Kind& kind, std::string_view field, TextStore& store);
   void set_old_prefix(std::string_view measurement, const Tag* device);
-  void fill(Kind& kind, std::string_view device, ReadingBatch& batch) const;
+  void fill(Kind& kind, std::string_view device, TextStore& store) const;
   TagSet& remember(const TagSet& built, std::uint64_t hash, ReadingBatch& batch);
 
   std::string namespace_name_;
-  std::uint64_t text_id_ = 0;  // of the batch that holds what is remembered
+  std::uint64_t names_id_ = 0;  // of the store that holds what is remembered
   std::uint64_t numbering_ = 0;
   std::uint32_t next_number_ = 1;
 
@@ -181,8 +194,9 @@ class LineNames {
   KeyedHash hash_;  // senders choose tags
   std::vector<Place> by_raw_;
   std::unordered_map<std::string_view, Kind*, KeyedHash> by_prefix_;
-  std::size_t fields_ = 0;     // of all kinds
-  std::size_t strangers_ = 0;  // lines of sets that are not remembered
+  std::size_t fields_ = 0;     // of all kinds, those that there is room for too
+  std::size_t strangers_ = 0;  // lines of sets that are not remembered, and fields
+  std::uint64_t built_ = 0;
   TagSet unremembered_;
   Kind unremembered_kind_;
   const KnownSeries* known_ = nullptr;
@@ -190,8 +204,10 @@ class LineNames {
   // The set that is being built.
   std::vector<Tag> tags_;
   std::string device_, prefix_, suffix_, old_prefix_, key_;
-  std::string_view measurement_, device_keys_;
-  std::string tag_bytes_, entity_keys_, joined_;
+  std::string_view device_keys_;
+  std::size_t key_ends_[3] = {};  // of prefix, suffix and device_keys_ in key_
+  bool has_escapes_ = false;      // in its raw text
+  std::string tag_bytes_, entity_keys_;
   std::size_t other_tags_ = 0;      // that do not name the device
   bool is_plain_ = false;           // names tell the identity
   bool is_kind_of_device_ = false;  // its kind is its own

@@ -60,6 +60,23 @@ bool is_plain(char c) {
   return byte >= 0x20 && byte < 0x7f && byte != '/';
 }
 
+// How many characters to begin with are plain: most names are that throughout.
+std::size_t plain_prefix(std::string_view text) {
+  constexpr std::uint64_t kOnes = 0x0101010101010101, kHighs = 0x8080808080808080;
+  // Eight at a time. The high bit of each byte: below `limit`, where all are ASCII; of some byte,
+  // where there is such a one.
+  const auto below = [](std::uint64_t word, unsigned limit) { return word - kOnes * limit; };
+  std::size_t size = 0;
+  for (std::uint64_t eight = 0; text.size() - size >= sizeof eight; size += sizeof eight) {
+    std::memcpy(&eight, text.data() + size, sizeof eight);
+    const std::uint64_t bad = eight | below(eight, 0x20) | below(eight ^ kOnes * 0x7f, 1) |
+                              below(eight ^ kOnes * static_cast<unsigned char>('/'), 1);
+    if ((bad & kHighs) != 0) break;
+  }
+  while (size < text.size() && is_plain(text[size])) ++size;
+  return size;
+}
+
 Status bad_name(std::string_view what, std::string_view why) {
   return invalid_argument(std::string(what) + " name " + std::string(why));
 }
@@ -88,8 +105,7 @@ std::size_t name_max_bytes(std::string_view what) {
 
 void make_name(std::string& text, std::size_t bytes_max, std::size_t begin) {
   // Most names are good as they are.
-  std::size_t kept = begin;
-  while (kept < text.size() && is_plain(text[kept])) ++kept;
+  std::size_t kept = begin + plain_prefix(std::string_view(text).substr(begin));
   // A character of C1 takes two bytes and becomes one.
   for (std::size_t i = kept; i < text.size(); ++i) {
     const auto byte = static_cast<unsigned char>(text[i]);
@@ -114,14 +130,21 @@ void make_name(std::string& text, std::size_t bytes_max, std::size_t begin) {
   for (std::size_t i = kHashDigits; i-- > 0;) text += "0123456789abcdef"[hash >> 4 * i & 15];
 }
 
+bool is_made_name(std::string_view text) {
+  const std::size_t plain = plain_prefix(text);
+  if (plain == text.size()) return true;
+  std::string made(text);
+  make_name(made, SIZE_MAX, plain);
+  return made == text;
+}
+
 Status check_name(std::string_view what, std::string_view name) {
   if (name.empty()) return bad_name(what, "is empty");
   if (const std::size_t bytes_max = name_max_bytes(what); name.size() > bytes_max) {
     return bad_name(what, "has " + std::to_string(name.size()) + " bytes; at most " +
                               std::to_string(bytes_max) + " are allowed");
   }
-  std::size_t position = 0;
-  while (position < name.size() && is_plain(name[position])) ++position;  // most are throughout
+  std::size_t position = plain_prefix(name);
   while (position < name.size()) {
     const char32_t character = next_character(name, position);
     if (character == kNoCharacter) return bad_name(what, "is not UTF-8");

@@ -21,5 +21,8 @@ std::size_t name_max_bytes(std::string_view what);
 // longer than `bytes_max` is cut between two characters and ends in `~` and 16 hexadecimal digits,
 // a hash of all of it, the same for good. `text` is UTF-8; from `begin` on it may be changed.
 void make_name(std::string& text, std::size_t bytes_max, std::size_t begin = 0);
+// Whether that changes nothing of `text` but its length. The same of two texts is so of them
+// joined.
+bool is_made_name(std::string_view text);
 
 }  // namespace edgecase::wire

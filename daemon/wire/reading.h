@@ -2,9 +2,10 @@
 // formatter takes.
 //
 // Readings borrow: names and texts are views into the request they were decoded from, or into the
-// batch's own store (ReadingBatch::keep). They live as long as both.
+// batch's own stores (ReadingBatch). They live as long as both.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <cstring>
@@ -111,21 +112,17 @@ struct Reading {
 inline constexpr std::int64_t kRetentionUnsaid = 0;      // it came by no topic
 inline constexpr std::int64_t kRetentionOfNoTopic = -1;  // its topic's rule says nothing
 
-// What one request or message holds. Owned by one thread.
-struct ReadingBatch {
-  std::vector<Reading> readings;
-  // The numbering of the series of `readings`; another one whenever a number may mean another
-  // series than it did, in whatever batch. 0: nobody numbered them.
-  std::uint64_t numbering = 0;
-
-  // Copies `text` into the batch; the view lives as long as the batch, or until clear().
+// Text and small objects, in blocks that never move: they live until clear(). One thread.
+class TextStore {
+ public:
+  // Copies `text`.
   std::string_view keep(std::string_view text) {
     if (text.empty()) return {};
     char* const copy = room(text.size());
     std::memcpy(copy, text.data(), text.size());
     return {copy, text.size()};
   }
-  // The same of something that needs no destructor.
+  // Copies something that needs no destructor.
   template <typename T>
   const T* keep_object(const T& object) {
     static_assert(std::is_trivially_destructible_v<T>);
@@ -133,7 +130,7 @@ struct ReadingBatch {
     std::size_t space = sizeof(T) + alignof(T);
     return new (std::align(alignof(T), sizeof(T), at, space)) T(object);
   }
-  // `size` bytes, not initialised, that live as long.
+  // `size` bytes, not initialised.
   char* room(std::size_t size) {
     if (blocks_.empty() || blocks_.back().size - blocks_.back().used < size) add_block(size);
     Block& block = blocks_.back();
@@ -142,26 +139,18 @@ struct ReadingBatch {
     return begin;
   }
   void clear() {
-    readings.clear();
-    numbering = 0;
+    if (blocks_.empty()) return;
     blocks_.clear();
     kept_bytes_ = 0;
-    text_id_ = 0;
+    id_ = 0;
   }
-  // For the next slice, of this request or another: what was kept stays while it is little, so that
-  // names that come again need not be built again.
-  void clear_readings() {
-    if (kept_bytes_ > kKeptMaxBytes) return clear();
-    readings.clear();
-  }
-  // Another one whenever kept text may have gone: two names that were kept under one number are the
-  // same name if they have the same address and size.
-  std::uint64_t text_id() const {
+  // Another one whenever something that was kept has gone, and greater than all before it.
+  std::uint64_t id() const {
     static std::atomic<std::uint64_t> last{0};
-    if (text_id_ == 0) text_id_ = last.fetch_add(1, std::memory_order_relaxed) + 1;
-    return text_id_;
+    if (id_ == 0) id_ = last.fetch_add(1, std::memory_order_relaxed) + 1;
+    return id_;
   }
-  std::size_t memory_bytes() const { return kept_bytes_ + readings.capacity() * sizeof(Reading); }
+  std::size_t memory_bytes() const { return kept_bytes_; }
 
  private:
   struct Block {
@@ -171,7 +160,6 @@ struct ReadingBatch {
   };
   static constexpr std::size_t kBlockBytes = 4096;
   static constexpr std::size_t kBlockMaxBytes = 256u << 10;
-  static constexpr std::size_t kKeptMaxBytes = 1u << 20;
 
   // Twice the block before, within the two limits, or as large as the text.
   void add_block(std::size_t text_bytes) {
@@ -184,7 +172,38 @@ struct ReadingBatch {
 
   std::vector<Block> blocks_;  // text is added to the last
   std::size_t kept_bytes_ = 0;
-  mutable std::uint64_t text_id_ = 0;  // 0: none yet
+  mutable std::uint64_t id_ = 0;  // 0: none yet
+};
+
+// What one request or message holds. Owned by one thread.
+struct ReadingBatch {
+  std::vector<Reading> readings;
+  // The numbering of the series of `readings`; another one whenever a number may mean another
+  // series than it did, in whatever batch. 0: nobody numbered them.
+  std::uint64_t numbering = 0;
+  // What `readings` view: goes with them.
+  TextStore texts;
+  // What LineNames remembers, which bounds it: stays when the next slice comes.
+  TextStore names;
+
+  // Copies `text` into the batch; the view lives as long as the readings at hand.
+  std::string_view keep(std::string_view text) { return texts.keep(text); }
+  void clear() {
+    clear_readings();
+    numbering = 0;
+    names.clear();
+  }
+  // For the next slice, of this request or another.
+  void clear_readings() {
+    readings.clear();
+    texts.clear();
+  }
+  // Another one whenever text may have gone: two names that were seen under one number are the
+  // same name if they have the same address and size.
+  std::uint64_t text_id() const { return std::max(texts.id(), names.id()); }
+  std::size_t memory_bytes() const {
+    return texts.memory_bytes() + names.memory_bytes() + readings.capacity() * sizeof(Reading);
+  }
 };
 
 inline constexpr std::size_t kNameMaxBytes = 128;

@@ -371,7 +371,7 @@ Status Decoder::take_identity(Reading& reading) {
   if (!identity) return ok();
   Bytes body;
   const SeriesIdentity made = series_identity(*identity, reading.device, reading.sensor, body);
-  reading.identity = batch_.keep_object(
+  reading.identity = batch_.texts.keep_object(
       SeriesIdentity{made.measurement_bytes, keep(made.device_keys), keep(made.body)});
   return ok();
 }
@@ -429,7 +429,7 @@ Status Decoder::take_bytes(Value& value) {
   const Scalar& given = member(Key::Value);
   if (given.kind != Scalar::Kind::Text) return invalid_argument("\"value\" is no base64 string");
   const std::string_view text = given.long_text.empty() ? given.text : keep_long(given);
-  char* const bytes = batch_.room(text.size() / 4 * 3);
+  char* const bytes = batch_.texts.room(text.size() / 4 * 3);
   EC_ASSIGN_OR_RETURN(const std::size_t size, decode_base64(text, bytes));
   kept_bytes_ += size;
   std::string_view content_type = kDefaultContentType;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "daemon/http/http_fixture.h"
+#include "wire/line_protocol.h"
 
 namespace edgecase::http {
 namespace {
@@ -136,6 +137,34 @@ TEST_CASE("line spares: lines obey the rules that are told last, names that are 
   CHECK(f.ask("POST", "/api/v1/influx/test", many).status == 400);
 }
 
+TEST_CASE("line spares: as many names as are remembered outlive the request that taught them") {
+  edgecase::test::ModelEngine engine;
+  const auto catalog = catalog::Catalog::open(engine, {}).value();
+  LineSpares spares(engine, *catalog);
+  std::string body;
+  for (int i = 0; i < 3'000; ++i) {
+    body += "readings,name=truck_" + std::to_string(i) + ",fleet=" + std::string(120, 'f');
+    for (int field = 0; field < 10; ++field)
+      body += (field == 0 ? " f" : ",f") + std::to_string(field) + "=1";
+    body += " 1\n";
+  }
+  const LineSpare* first = nullptr;
+  std::uint64_t names_id = 0;
+  {
+    LineSpares::Loan loan = spares.take("a");
+    first = loan.operator->();
+    wire::LineProtocolDecoder decoder(body, {}, loan->names);
+    while (decoder.next(loan->batch)) loan->batch.clear_readings();
+    CHECK(decoder.good_lines() == 3'000);
+    names_id = loan->batch.names.id();
+    CHECK(loan->batch.names.memory_bytes() > wire::kRememberedBytesMax / 2);
+    CHECK(loan->memory_bytes() < LineSpares::kSpareMaxBytes);
+  }
+  LineSpares::Loan loan = spares.take("a");
+  CHECK(loan.operator->() == first);
+  CHECK(loan->batch.names.id() == names_id);
+}
+
 TEST_CASE("line spares: many at once are served, a few are kept, and large ones are not") {
   edgecase::test::ModelEngine engine;
   const auto catalog = catalog::Catalog::open(engine, {}).value();
@@ -144,7 +173,7 @@ TEST_CASE("line spares: many at once are served, a few are kept, and large ones 
   {
     LineSpares::Loan loan = spares.take("a");
     first = loan.operator->();
-    loan->batch.keep("a name");
+    loan->batch.names.keep("a name");
     {
       LineSpares::Loan other = spares.take("a");
       CHECK(other.operator->() != first);

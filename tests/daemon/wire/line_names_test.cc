@@ -49,6 +49,35 @@ struct Bodies {
   }
 };
 
+// One line of each set from `first` on, under each measurement.
+std::string lines_of(int first, int sets, const std::vector<std::string>& measurements,
+                     int fields) {
+  std::string text;
+  for (const std::string& measurement : measurements) {
+    for (int i = first; i < first + sets; ++i) {
+      text += measurement + ",name=truck_" + std::to_string(i) +
+              ",fleet=South,driver=Trish,model=H-2,device_version=v2.3,load_capacity=1500,"
+              "fuel_capacity=150,nominal_fuel_consumption=12,region=eu-west-1a";
+      for (int field = 0; field < fields; ++field)
+        text += (field == 0 ? " field_of_seven" : ",field_of_seven") + std::to_string(field) + "=1";
+      text += " 1\n";
+    }
+  }
+  return text;
+}
+
+// The readings of `text`, without what they say.
+std::size_t count_of(Bodies& bodies, const std::string& text) {
+  LineProtocolDecoder decoder(text, {}, bodies.names);
+  std::size_t readings = 0;
+  while (decoder.next(bodies.batch)) {
+    readings += bodies.batch.readings.size();
+    bodies.batch.clear_readings();
+  }
+  CHECK(decoder.bad_lines() == 0);
+  return readings;
+}
+
 }  // namespace
 
 TEST_CASE("line names: what one body taught, the next one is told by") {
@@ -67,6 +96,47 @@ TEST_CASE("line names: what one body taught, the next one is told by") {
         "b/m.y b/m.x b/m.x a/m.y a/m.x a/m.z a/m.y a/m.z ");
   CHECK(bodies.decode("m,device=a z=1\nm,device=b z=1\n") == "a/m.z b/m.z ");
   CHECK(bodies.said.size() == 1);
+}
+
+TEST_CASE("line names: sets of nine tags are built once, as many as there is room for") {
+  struct Case {
+    int sets;
+    std::vector<std::string> measurements;
+    int fields;
+  };
+  for (const Case& c : {Case{500, {"readings"}, 7}, Case{450, {"readings", "diagnostics"}, 5}}) {
+    CAPTURE(c.fields);
+    Bodies bodies;
+    const std::string body = lines_of(0, c.sets, c.measurements, c.fields);
+    const std::size_t lines = c.measurements.size() * static_cast<std::size_t>(c.sets);
+    for (int round = 0; round < 3; ++round) {
+      CHECK(count_of(bodies, body) == lines * static_cast<std::size_t>(c.fields));
+      CHECK(bodies.names.built() == lines);
+    }
+  }
+}
+
+TEST_CASE("line names: those that are remembered stay when more come than there is room for") {
+  Bodies bodies;
+  constexpr int kKnown = 100, kMore = 4'000;
+  const std::string known = lines_of(0, kKnown, {"readings"}, 7);
+  count_of(bodies, known);
+  for (int more = 0; more < kMore; more += kKnown) {
+    count_of(bodies, lines_of(kKnown + more, kKnown, {"readings"}, 7));
+    count_of(bodies, known);
+  }
+  // Each of the others once: nothing was forgotten on their account.
+  CHECK(bodies.names.built() == kKnown + kMore);
+  CHECK(bodies.batch.names.memory_bytes() + bodies.names.memory_bytes() <
+        kRememberedBytesMax + (kRememberedBytesMax >> 2));
+  CHECK(bodies.batch.texts.memory_bytes() == 0);
+  // In turns they cost what there is no room for, and now and then give way to others.
+  const std::uint64_t before = bodies.names.built();
+  for (int round = 0; round < 3; ++round) count_of(bodies, lines_of(0, 2'000, {"readings"}, 7));
+  CHECK(bodies.names.built() - before < 3 * 2'000);
+  // Names are what they are wherever they lie.
+  CHECK(bodies.decode("m,a=b,c={} x=1 1\nm,a=b,c={} x{=1 1\n") ==
+        "m/m.x{a=b,c={}} m/m.x{{a=b,c={}} ");
 }
 
 TEST_CASE("line names: what looks like an earlier line is read to its end") {
