@@ -1,5 +1,9 @@
 #include "app/audit_setup.h"
 
+#include <string>
+#include <utility>
+
+#include "wire/json_values.h"
 #include "wire/time_text.h"
 #include "wire/version.h"
 
@@ -50,6 +54,56 @@ void note_stop(audit::AuditLog& log) {
   // What can not be written now is logged by stop().
   static_cast<void>(log.append(record_of_daemon("daemon.stop")).ok());
   log.stop();
+}
+
+namespace {
+
+constexpr std::uint64_t kBytesPerMiB = 1u << 20;
+
+std::string text_of(const retention::EvictionStep& step) {
+  return std::string(step.is_exact ? "" : "about ") + std::to_string(step.readings) +
+         " readings from before " + wire::time_text(step.before_ns) + " (about " +
+         std::to_string(step.value_bytes / kBytesPerMiB) + " MiB); " + step.drive + " had " +
+         std::to_string(step.free_bytes / kBytesPerMiB) + " MiB free, less than " +
+         std::to_string(step.watermark_bytes / kBytesPerMiB);
+}
+
+audit::Record record_of_step(const retention::EvictionStep& step, audit::Outcome outcome) {
+  audit::Record record;
+  record.operation = "evict";
+  record.actor = "daemon";
+  record.outcome = outcome;
+  record.count = step.readings;
+  record.reaches_more = true;  // of all devices
+  record.detail = "before " + wire::time_text(step.before_ns);
+  return record;
+}
+
+}  // namespace
+
+retention::EvictionEvents eviction_events(audit::AuditLog& audit, observe::Logger& logger) {
+  // On a full drive a record may have to wait: it does not hold up what makes room.
+  const auto note = [&audit, &logger](audit::Record record) {
+    if (const Status noted = audit.note(std::move(record)); !noted.ok())
+      logger.log_keyed(observe::LogLevel::Warning, "audit", "evict", noted.message());
+  };
+  retention::EvictionEvents events;
+  events.begun = [note](const retention::EvictionStep& step) {
+    note(record_of_step(step, audit::Outcome::Begun));
+  };
+  events.done = [note, &logger](const retention::EvictionStep& step, const Status& status) {
+    note(record_of_step(step, audit::outcome_of(status)));
+    if (status.ok()) {
+      logger.notice("evict", "gave up " + text_of(step));
+    } else {
+      logger.log_keyed(observe::LogLevel::Warning, "evict", "failed",
+                       "cannot give up " + text_of(step) + ": " + status.to_string());
+    }
+  };
+  events.blocked = [&logger](const std::string& why) {
+    logger.warning("evict", "room is needed, and nothing is given up: " + why);
+  };
+  return events;
 }
 
 }  // namespace edgecase::app

@@ -1,4 +1,5 @@
-// The audit log of a daemon: opened as the settings say, with the records of its start and stop.
+// The audit log of a daemon: opened as the settings say, with the records of its start and stop,
+// and of evictions.
 #pragma once
 
 #include <memory>
@@ -6,6 +7,7 @@
 #include "audit/audit_log.h"
 #include "config/settings.h"
 #include "observe/logger.h"
+#include "retention/eviction.h"
 
 namespace edgecase::app {
 
@@ -15,5 +17,8 @@ Result<std::unique_ptr<audit::AuditLog>> open_audit_log(const config::Settings& 
                                                         observe::Logger& logger);
 // The last record; ends the log.
 void note_stop(audit::AuditLog& log);
+
+// What a daemon says of evictions: log lines and records. Both outlive the events.
+retention::EvictionEvents eviction_events(audit::AuditLog& audit, observe::Logger& logger);
 
 }  // namespace edgecase::app

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "app/audit_setup.h"
-#include "app/eviction_setup.h"
 #include "app/expiry_watch.h"
 #include "app/forward_setup.h"
 #include "app/listeners.h"

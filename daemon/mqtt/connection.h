@@ -10,14 +10,13 @@
 
 #include "edgecase/mutex.h"
 #include "mqtt/ack_gate.h"
-#include "mqtt/answer_patience.h"
 #include "mqtt/broker_address.h"
+#include "mqtt/broker_patience.h"
 #include "mqtt/broker_socket.h"
 #include "mqtt/message_sink.h"
 #include "mqtt/mqtt_source.h"
 #include "mqtt/paho_client.h"
 #include "mqtt/subscribed_filters.h"
-#include "mqtt/takeover_watch.h"
 #include "net/backoff.h"
 
 namespace edgecase::mqtt {

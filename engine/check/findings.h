@@ -1,4 +1,4 @@
-// What a check or a repair has found so far: counts it and hands it on. Used by one thread.
+// Findings counts what a check or a repair finds, and hands it on. Used by one thread.
 #pragma once
 
 #include <string>

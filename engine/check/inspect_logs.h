@@ -1,4 +1,4 @@
-// What inspect_file() says of the files that are no tables. Reads only.
+// The part of inspect_file() for files that are no tables: logs, identities, key rings. Reads only.
 #pragma once
 
 #include <string>

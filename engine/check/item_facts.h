@@ -1,4 +1,4 @@
-// What an item of a value table holds, found by decoding all of it. Stateless.
+// ItemFacts: the content of an item of a value table, found by decoding all of it. Stateless.
 #pragma once
 
 #include <functional>

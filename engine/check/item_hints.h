@@ -1,5 +1,5 @@
-// What metadata tables, whole or damaged, still tell of the items of a value table. Reads only;
-// what cannot be read is passed over. Used by one thread.
+// ItemHints gathers what metadata tables, whole or damaged, still tell of the items of a value
+// table. It only reads, and passes over what cannot be read. Used by one thread.
 #pragma once
 
 #include <functional>

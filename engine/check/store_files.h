@@ -1,5 +1,5 @@
-// Which files lie in the two directories of a store, whatever a manifest says of them; the store's
-// locks. Used by one thread.
+// StoreFiles lists the files in the two directories of a store, whatever a manifest says of them,
+// and takes the store's locks. Used by one thread.
 #pragma once
 
 #include <map>

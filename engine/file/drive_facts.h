@@ -1,7 +1,7 @@
-// Whether a drive of this machine overwrites in place: what a certificate of erasure may say hangs
-// on it. It is decided by what the kernel tells of the file system (statfs, mountinfo, statx), and
-// of the devices that it lies on (/sys), also where the service's sandbox hides most of /proc.
-// What is not known to overwrite in place does not count as such.
+// Tells whether a drive of this machine overwrites in place; what a certificate of erasure may say
+// depends on it. The kernel's answers decide: of the file system (statfs, mountinfo, statx) and of
+// the devices below it (/sys), also where the service's sandbox hides most of /proc. A drive of
+// which that is not known does not count as one.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// The machine's file system. With descriptor.cc, joint_sync.cc, posix_direct_file.cc,
-// posix_log_file.cc and posix_overwriting.cc the only system calls on files.
+// The machine's file system. With descriptor.cc, joint_sync.cc, posix_direct.cc and
+// posix_log_file.cc the only system calls on files.
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/resource.h>
@@ -16,10 +16,9 @@
 #include "file/descriptor.h"
 #include "file/drive_facts.h"
 #include "file/joint_sync.h"
-#include "file/posix_direct_file.h"
+#include "file/posix_direct.h"
 #include "file/posix_log_file.h"
 #include "file/posix_mapped_file.h"
-#include "file/posix_overwriting.h"
 
 namespace edgecase {
 namespace {

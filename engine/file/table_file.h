@@ -1,4 +1,4 @@
-// What value tables and metadata tables have in common: the head and the tail of the file.
+// TableFormat: the head and the tail that files of value tables and metadata tables share.
 //
 // All integers are little-endian.
 //

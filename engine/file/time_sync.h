@@ -1,5 +1,5 @@
-// Whether a time server has set the clock, by what systemd-timesyncd leaves in the file system. It
-// touches a file after each answer, at least every 2,048 s; /run is empty after a start.
+// Tells whether a time server has set the clock, by the file that systemd-timesyncd touches after
+// each answer, at least every 2,048 s. /run is empty after a start.
 #pragma once
 
 #include <cstdint>

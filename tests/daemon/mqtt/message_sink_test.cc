@@ -156,16 +156,6 @@ TEST_CASE("message sink: nothing is durable while the drive refuses, rejections 
   }
 }
 
-TEST_CASE("message committer: what may succeed later is told by the code, never by words") {
-  for (const StatusCode code :
-       {StatusCode::Busy, StatusCode::OutOfSpace, StatusCode::IoError, StatusCode::Unavailable,
-        StatusCode::Locked, StatusCode::Corruption, StatusCode::Cancelled})
-    CHECK(mqtt::may_succeed_later({code, "limits.d: limits.devices, limit reached"}));
-  for (const StatusCode code : {StatusCode::LimitReached, StatusCode::InvalidArgument,
-                                StatusCode::NotAllowed, StatusCode::Unsupported})
-    CHECK_FALSE(mqtt::may_succeed_later({code, "busy, try again later"}));
-}
-
 TEST_CASE("message sink: what the drive refused at the end is never durable, nor what follows") {
   SinkFixture fixture;
   fixture.deliver("s/k/t", "1");

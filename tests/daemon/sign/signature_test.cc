@@ -2,14 +2,10 @@
 
 #include <doctest/doctest.h>
 
-#include "sign/signed_json.h"
-#include "sign/signing_key.h"
-#include "support/model_engine.h"
+#include "edgecase/random.h"
 
 namespace edgecase::sign {
 namespace {
-
-using Json = nlohmann::json;
 
 // RFC 6979, A.2.5: P-256, SHA-256, message "sample".
 constexpr char kSecretHex[] = "c9afa9d845ba75166b5c215767b1d6934e50c3db36e89b127b8a622b120f6721";
@@ -22,10 +18,6 @@ Bytes bytes_of(std::string_view hex) {
   for (std::size_t i = 0; i + 1 < hex.size(); i += 2)
     bytes += static_cast<char>(std::stoi(std::string(hex.substr(i, 2)), nullptr, 16));
   return bytes;
-}
-
-Json document() {
-  return {{"owner", "alice"}, {"count", 9'007'199'254'740'993u}, {"list", {1, nullptr, "ü/\"\n"}}};
 }
 
 }  // namespace
@@ -70,60 +62,6 @@ TEST_CASE("sign: what is no key is told") {
        {"", "key", "-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----\n"})
     CHECK(verify(key, "text", "signature").code() == StatusCode::InvalidArgument);
   CHECK(fingerprint("key").empty());
-}
-
-TEST_CASE(
-    "sign: a document says who signed it, however it is laid out, and not once it is changed") {
-  SeededRandom random(4);
-  const Bytes secret = make_secret(random).value();
-  Json signed_one = document();
-  signed_one[kSignatureMember] = signature_of(document(), secret, random).value();
-  const auto signer = check_signature(Json::parse(signed_one.dump(4)));
-  REQUIRE(signer.ok());
-  CHECK(signer->public_key == public_key_of(secret, random).value());
-  CHECK(signer->fingerprint == fingerprint(signer->public_key));
-  const nlohmann::ordered_json reordered = {{"signature", signed_one["signature"]},
-                                            {"list", signed_one["list"]},
-                                            {"count", signed_one["count"]},
-                                            {"owner", "alice"}};
-  CHECK(check_signature(Json::parse(reordered.dump())).ok());
-
-  struct Change {
-    const char* pointer;
-    Json value;
-  };
-  for (const Change& c :
-       {Change{"/owner", "bob"}, Change{"/count", 1}, Change{"/list/0", 2}, Change{"/more", true},
-        Change{"/signature/value", "AAAA"}, Change{"/signature/value", "no base64"}}) {
-    CAPTURE(c.pointer);
-    Json changed = signed_one;
-    changed[Json::json_pointer(c.pointer)] = c.value;
-    CHECK(check_signature(changed).status().code() == StatusCode::Corruption);
-  }
-  Json unknown = signed_one;
-  unknown["signature"]["algorithm"] = "none";
-  CHECK(check_signature(unknown).status().code() == StatusCode::InvalidArgument);
-  for (const char* text : {"{}", "[]", "5", R"({"signature":5})", R"({"signature":{}})"})
-    CHECK(check_signature(Json::parse(text)).status().code() == StatusCode::InvalidArgument);
-}
-
-TEST_CASE("sign: the store's key is made once, and kept") {
-  test::ModelEngine engine;
-  SeededRandom random(5);
-  engine.fail_writes(out_of_space("full"));
-  CHECK(SigningKey(engine, random).secret().status().code() == StatusCode::OutOfSpace);
-  engine.fail_writes(ok());
-  const auto made = SigningKey(engine, random).secret();
-  REQUIRE(made.ok());
-  CHECK(made->is_new);
-  const auto again = SigningKey(engine, random).secret();
-  REQUIRE(again.ok());
-  CHECK_FALSE(again->is_new);
-  CHECK(again->bytes == made->bytes);
-  WriteBatch batch;
-  batch.put(engine.find_namespace(kSigningNamespace)->id, "K", "short");
-  REQUIRE(engine.write(batch, Durability::Sync).ok());
-  CHECK(SigningKey(engine, random).secret().status().code() == StatusCode::Corruption);
 }
 
 }  // namespace edgecase::sign

@@ -1,9 +1,8 @@
-#include "mqtt/takeover_watch.h"
+#include "mqtt/broker_patience.h"
 
 #include <doctest/doctest.h>
 
-using edgecase::mqtt::TakeoverWatch;
-
+namespace edgecase::mqtt {
 namespace {
 
 constexpr std::int64_t kSoon = TakeoverWatch::kShortNs - 1;
@@ -13,6 +12,22 @@ void lose_all_but_one(TakeoverWatch& watch) {
 }
 
 }  // namespace
+
+TEST_CASE("answer patience: doubles with every silence, up to its limit, until all was answered") {
+  AnswerPatience patience(15);
+  std::int64_t want_ns = 15;
+  for (int i = 0; i < AnswerPatience::kDoublingsMax; ++i) {
+    CHECK(patience.now_ns() == want_ns);
+    patience.was_silent();
+    want_ns *= 2;
+  }
+  for (int i = 0; i < 100; ++i) {
+    CHECK(patience.now_ns() == want_ns);
+    patience.was_silent();
+  }
+  patience.all_answered();
+  CHECK(patience.now_ns() == 15);
+}
 
 TEST_CASE("takeover watch: several short connections in a row are one, and the pauses grow") {
   TakeoverWatch watch;
@@ -33,3 +48,5 @@ TEST_CASE("takeover watch: a broker that was away, or a connection that held, st
   lose_all_but_one(watch);
   CHECK(watch.connection_lost(0) == TakeoverWatch::kFirstPauseNs);
 }
+
+}  // namespace edgecase::mqtt

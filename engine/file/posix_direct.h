@@ -1,12 +1,16 @@
-// A file that is read from its drive, past the page cache (O_DIRECT): what is cached is neither
-// asked nor replaced. Where a file system knows no such reads they go through the cache.
+// Reading and overwriting files of the machine's file system past the page cache (O_DIRECT): what
+// is cached is neither asked nor replaced, and zeros wait for no writeback. Where a file system
+// does not know that, and for what is less than a block, they go through the cache. Stateless, but
+// for the open file.
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 
 #include "edgecase/file_system.h"
 #include "file/descriptor.h"
+#include "file/joint_sync.h"
 
 namespace edgecase::engine {
 
@@ -27,5 +31,8 @@ class PosixDirectFile final : public RandomAccessFile {
   const std::string path_;
   const std::uint64_t size_;
 };
+
+// As FileSystem::overwrite(). Takes 256 KiB of memory for the length of the call.
+void overwrite_posix(std::span<Overwriting> stretches, JointSync& syncs);
 
 }  // namespace edgecase::engine
