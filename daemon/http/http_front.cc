@@ -37,14 +37,6 @@ constexpr std::int64_t kNsPerMs = 1'000'000;
 constexpr std::uint64_t kListenersMax = 8;
 constexpr std::uint64_t kWakeId = kListenersMax;
 
-bool poll_control(const net::Socket& poll, int operation, int descriptor, std::uint32_t events,
-                  std::uint64_t id) {
-  epoll_event event{};
-  event.events = events;
-  event.data.u64 = id;
-  return epoll_ctl(poll.descriptor(), operation, descriptor, &event) == 0;
-}
-
 }  // namespace
 
 Result<std::unique_ptr<Front>> Front::start(const FrontOptions& options,
@@ -81,10 +73,10 @@ Status Front::open_poll() {
   poll_ = net::Socket(epoll_create1(EPOLL_CLOEXEC));
   wake_ = net::Socket(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   bool ready = poll_ && wake_ && listeners_.size() <= kListenersMax &&
-               poll_control(poll_, EPOLL_CTL_ADD, wake_.descriptor(), EPOLLIN, kWakeId);
+               net::poll_control(poll_, EPOLL_CTL_ADD, wake_.descriptor(), EPOLLIN, kWakeId);
   for (std::size_t i = 0; i < listeners_.size(); ++i) {
     const int descriptor = listeners_[i].socket.descriptor();
-    ready = ready && poll_control(poll_, EPOLL_CTL_ADD, descriptor, EPOLLIN, i);
+    ready = ready && net::poll_control(poll_, EPOLL_CTL_ADD, descriptor, EPOLLIN, i);
   }
   return ready ? ok() : io_error("cannot poll: " + std::generic_category().message(errno));
 }
@@ -222,7 +214,7 @@ void Front::admit(net::Socket accepted, const FrontListener& listener) {
   auto connection =
       std::make_unique<Connection>(id, std::move(channel), std::move(from), is_limited, *this);
   if (!take_channel_bytes(*connection, listener.channels.channel_bytes)) return;
-  if (!poll_control(poll_, EPOLL_CTL_ADD, descriptor, 0, id)) return;
+  if (!net::poll_control(poll_, EPOLL_CTL_ADD, descriptor, 0, id)) return;
   Connection& admitted = *connections_.emplace(id, std::move(connection)).first->second;
   connection_count_ = connections_.size();
   if (full) return refuse(admitted, overloaded("too many connections are open"));
@@ -299,7 +291,7 @@ Refusal Front::too_slow(const Connection& connection, const char* why) {
 void Front::pause_accepting() {
   accept_again_ns_ = now_ns() + options_.sweep_ns;
   for (std::size_t i = 0; i < listeners_.size(); ++i) {
-    poll_control(poll_, EPOLL_CTL_MOD, listeners_[i].socket.descriptor(), 0, i);
+    net::poll_control(poll_, EPOLL_CTL_MOD, listeners_[i].socket.descriptor(), 0, i);
   }
 }
 
@@ -385,8 +377,8 @@ void Front::drain(Connection& connection) {
     if (connection.drained_bytes > kDrainMaxBytes) return close_connection(connection.id);
   }
   // The deadline stands: what comes in between does not extend it.
-  poll_control(poll_, EPOLL_CTL_MOD, connection.channel->descriptor(), EPOLLIN | EPOLLONESHOT,
-               connection.id);
+  net::poll_control(poll_, EPOLL_CTL_MOD, connection.channel->descriptor(), EPOLLIN | EPOLLONESHOT,
+                    connection.id);
 }
 
 void Front::expire(Connection& connection) {
@@ -414,7 +406,7 @@ void Front::sweep() {
   if (accept_again_ns_ != 0 && now >= accept_again_ns_) {
     accept_again_ns_ = 0;
     for (std::size_t i = 0; i < listeners_.size(); ++i) {
-      poll_control(poll_, EPOLL_CTL_MOD, listeners_[i].socket.descriptor(), EPOLLIN, i);
+      net::poll_control(poll_, EPOLL_CTL_MOD, listeners_[i].socket.descriptor(), EPOLLIN, i);
     }
   }
 }
@@ -467,7 +459,8 @@ void Front::await(Connection& connection, Stage stage) {
     case Stage::Serving: break;
   }
   connection.stage = stage;
-  poll_control(poll_, EPOLL_CTL_MOD, channel.descriptor(), events | EPOLLONESHOT, connection.id);
+  net::poll_control(poll_, EPOLL_CTL_MOD, channel.descriptor(), events | EPOLLONESHOT,
+                    connection.id);
 }
 
 std::int64_t Front::reading_deadline(Connection& connection) const {

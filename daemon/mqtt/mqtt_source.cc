@@ -145,21 +145,9 @@ std::string status_json(const MqttStatus& status) {
   json["gate_connected"] = status.gate_connected;
   json["acknowledged"] = status.released;
   json["lag_seconds"] = static_cast<double>(status.lag_ns) / 1e9;
-  const SinkCounters& counters = status.counters;
-  if (!counters.waiting_for.empty()) json["waiting_for"] = counters.waiting_for;
-  json["messages"] = counters.messages;
-  json["readings"] = counters.readings;
-  json["rejected"] = counters.rejected;
-  json["rejected_lost"] = counters.rejected_lost;
-  json["ignored"] = counters.ignored;
-  json["skipped_values"] = counters.skipped_values;
-  json["times_unbelievable"] = counters.times_unbelievable;
-  json["times_repeated"] = counters.times_repeated;
-  json["times_stale"] = counters.times_stale;
-  json["redelivered"] = counters.redelivered;
-  json["repeats_dropped"] = counters.repeats_dropped;
-  json["withheld"] = counters.withheld;
-  json["lost_at_qos0"] = counters.lost_at_qos0;
+  status.counters.add_to(json);
+  json["withheld"] = status.counters.withheld;
+  json["lost_at_qos0"] = status.counters.lost_at_qos0;
   return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 

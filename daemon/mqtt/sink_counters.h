@@ -26,6 +26,23 @@ struct SinkCounters {
   std::uint64_t lost_at_qos0 = 0;  // the same: came while it stopped
   std::int64_t waiting_since_ns = 0;  // boot clock; 0: no message waits for the drive
   std::string waiting_for;            // why, while it waits
+
+  // Adds what both ways in tell to an object of the status, which keeps its members' order.
+  template <typename Json>
+  void add_to(Json& json) const {
+    if (!waiting_for.empty()) json["waiting_for"] = waiting_for;
+    json["messages"] = messages;
+    json["readings"] = readings;
+    json["rejected"] = rejected;
+    json["rejected_lost"] = rejected_lost;
+    json["ignored"] = ignored;
+    json["skipped_values"] = skipped_values;
+    json["times_unbelievable"] = times_unbelievable;
+    json["times_repeated"] = times_repeated;
+    json["times_stale"] = times_stale;
+    json["redelivered"] = redelivered;
+    json["repeats_dropped"] = repeats_dropped;
+  }
 };
 
 }  // namespace edgecase::mqtt

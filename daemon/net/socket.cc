@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -74,6 +75,14 @@ bool is_loopback_address(const sockaddr_storage& peer) {
 }
 
 }  // namespace
+
+bool poll_control(const Socket& poll, int operation, int descriptor, std::uint32_t events,
+                  std::uint64_t id) {
+  epoll_event event{};
+  event.events = events;
+  event.data.u64 = id;
+  return epoll_ctl(poll.descriptor(), operation, descriptor, &event) == 0;
+}
 
 Socket::~Socket() {
   if (descriptor_ >= 0) close(descriptor_);

@@ -30,6 +30,10 @@ class Socket {
   int descriptor_ = -1;
 };
 
+// Tells epoll what to look for at a descriptor (epoll_ctl), and by which id it is told of.
+bool poll_control(const Socket& poll, int operation, int descriptor, std::uint32_t events,
+                  std::uint64_t id);
+
 // Group members may connect, others not (0660). A socket file that nobody answers on is replaced;
 // AlreadyExists when somebody does, or when `path` is something else.
 Result<Socket> listen_on_unix_socket(const std::string& path);

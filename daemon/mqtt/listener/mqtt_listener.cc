@@ -50,19 +50,7 @@ std::string status_json(const ListenerStatus& status) {
   json["sessions"] = status.sessions;
   json["wills"] = status.wills;
   json["lag_seconds"] = static_cast<double>(status.lag_ns) / 1e9;
-  const SinkCounters& counters = status.counters;
-  if (!counters.waiting_for.empty()) json["waiting_for"] = counters.waiting_for;
-  json["messages"] = counters.messages;
-  json["readings"] = counters.readings;
-  json["rejected"] = counters.rejected;
-  json["rejected_lost"] = counters.rejected_lost;
-  json["ignored"] = counters.ignored;
-  json["skipped_values"] = counters.skipped_values;
-  json["times_unbelievable"] = counters.times_unbelievable;
-  json["times_repeated"] = counters.times_repeated;
-  json["times_stale"] = counters.times_stale;
-  json["redelivered"] = counters.redelivered;
-  json["repeats_dropped"] = counters.repeats_dropped;
+  status.counters.add_to(json);
   return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 

@@ -32,14 +32,6 @@ constexpr std::int64_t kLongestWaitMs = 24 * 3600 * 1'000;
 constexpr std::uint64_t kListenerId = 0;
 constexpr std::uint64_t kWakeId = 1;
 
-bool poll_control(const net::Socket& poll, int operation, int descriptor, std::uint32_t events,
-                  std::uint64_t id) {
-  epoll_event event{};
-  event.events = events;
-  event.data.u64 = id;
-  return epoll_ctl(poll.descriptor(), operation, descriptor, &event) == 0;
-}
-
 // A peer that vanished without a word is found by the kernel, also where there is no keep-alive.
 void set_options(int descriptor) {
   const int yes = 1;
@@ -87,11 +79,11 @@ Status MqttListener::Poller::start() {
   EC_TRY(load_sessions());
   poll_ = net::Socket(epoll_create1(EPOLL_CLOEXEC));
   wake_ = net::Socket(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  bool ready =
-      poll_ && wake_ && poll_control(poll_, EPOLL_CTL_ADD, wake_.descriptor(), EPOLLIN, kWakeId);
+  bool ready = poll_ && wake_ &&
+               net::poll_control(poll_, EPOLL_CTL_ADD, wake_.descriptor(), EPOLLIN, kWakeId);
   for (const net::Socket& listener : listeners_) {
-    ready =
-        ready && poll_control(poll_, EPOLL_CTL_ADD, listener.descriptor(), EPOLLIN, kListenerId);
+    ready = ready &&
+            net::poll_control(poll_, EPOLL_CTL_ADD, listener.descriptor(), EPOLLIN, kListenerId);
   }
   if (!ready) return io_error("cannot poll: " + std::generic_category().message(errno));
   try {
@@ -189,7 +181,7 @@ MqttListener::Poller::Connection* MqttListener::Poller::find(std::uint64_t id) {
 
 void MqttListener::Poller::watch_listeners(std::uint32_t events) {
   for (const net::Socket& listener : listeners_) {
-    poll_control(poll_, EPOLL_CTL_MOD, listener.descriptor(), events, kListenerId);
+    net::poll_control(poll_, EPOLL_CTL_MOD, listener.descriptor(), events, kListenerId);
   }
 }
 
@@ -241,7 +233,7 @@ void MqttListener::Poller::admit(net::Socket accepted) {
   }
   connection->opened_ns = connection->heard_ns = connection->written_ns = now_ns_;
   connection->events = EPOLLIN;
-  if (!poll_control(poll_, EPOLL_CTL_ADD, descriptor, EPOLLIN, id)) return;
+  if (!net::poll_control(poll_, EPOLL_CTL_ADD, descriptor, EPOLLIN, id)) return;
   connections_.emplace(id, std::move(connection));
   const MutexLock lock(mutex_);
   status_.connections = connections_.size();
@@ -421,7 +413,7 @@ void MqttListener::Poller::watch(Connection& connection) {
   if (waiting > 0) events |= channel.send_awaits_receive() ? EPOLLIN : EPOLLOUT;
   if (events == connection.events) return;
   connection.events = events;
-  poll_control(poll_, EPOLL_CTL_MOD, channel.descriptor(), events, connection.id);
+  net::poll_control(poll_, EPOLL_CTL_MOD, channel.descriptor(), events, connection.id);
 }
 
 ListenerStatus MqttListener::Poller::status() const {

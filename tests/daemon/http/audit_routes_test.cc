@@ -21,8 +21,8 @@ TEST_CASE("audit over HTTP: bad parameters are told") {
 
 TEST_CASE("audit over HTTP: ranges are half open, to the ends of time") {
   ServerFixture f([](config::Settings& settings) { settings.audit.mode = "strict"; });
-  constexpr char kReading[] = R"({"device":"kitchen","sensor":"temp","value":1,"time":5})";
-  CHECK(f.ask("POST", "/api/v1/readings", kReading).status == 200);
+  constexpr char kOneReading[] = R"({"device":"kitchen","sensor":"temp","value":1,"time":5})";
+  CHECK(f.ask("POST", "/api/v1/readings", kOneReading).status == 200);
   const auto records = [&](const std::string& parameters) {
     const Answer answer = Client::over_unix(f.settings.http.socket)
                               .ask("GET", "/api/v1/audit?limit=1000" + parameters);

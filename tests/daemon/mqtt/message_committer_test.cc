@@ -51,8 +51,14 @@ struct CommitterRoom : test::MqttFixture {
   std::uint16_t packet_id = 0;
   std::vector<std::uint16_t> done;
   std::atomic<int> wakes{0};
-  MessageCommitter committer{
-      {.pipeline = *pipeline, .rejected = *rejected, .clock = system_clock()}, [this] { ++wakes; }};
+  MessageCommitter committer{{.pipeline = *pipeline,
+                              .rejected = *rejected,
+                              .clock = system_clock(),
+                              .logger = nullptr,
+                              .thread_name = "mqtt-commit",
+                              .source = {},
+                              .while_owed = WhileOwed::Tell},
+                             [this] { ++wakes; }};
 };
 
 }  // namespace

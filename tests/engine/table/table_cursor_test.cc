@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <map>
+#include <string>
+#include <vector>
 
 #include "engine/table/table_test_store.h"
 #include "support/test_seed.h"
@@ -42,7 +44,10 @@ struct RunStore : test::TableTestStore {
       REQUIRE(write(std::move(entries)).ok());
       for (const auto& table : tables)
         if (table->kind == TableKind::Groups) run.push_back(table);
-      for (const auto& file : output.value_files) files.add_value_file(file);
+      for (const auto& file : output.value_files) {
+        files.add_value_file(file);
+        paths[file.number] = path_of(file);
+      }
     }
   }
 
@@ -72,6 +77,7 @@ struct RunStore : test::TableTestStore {
   }
 
   std::map<Bytes, Bytes> model;
+  std::map<FileNumber, std::string> paths;  // of value files
   std::vector<std::shared_ptr<const TableMetadata>> run;
   TableFiles files{disk, "/m", "/v", store_id, {}, nullptr};
 };
@@ -187,8 +193,11 @@ TEST_CASE("table cursor: damage ends it with an error that names the keys it can
   RunStore store;
   const auto& damaged = store.run[1];
   const FileNumber number = damaged->value_files.begin()->file_number;
-  const std::string path = value_table_path("/m", "/v", Placement::Values, number);
-  for (std::uint64_t byte = 256; byte < 2'000; byte += 64) store.disk.flip_bit(path, byte, 3);
+  const std::string& path = store.paths.at(number);
+  REQUIRE(store.disk.exists(path));
+  // In every item of the table: its large values lie between its groups.
+  const std::uint64_t size = *store.disk.file_size(path);
+  for (std::uint64_t byte = 128; byte + 512 < size; byte += 32) store.disk.flip_bit(path, byte, 3);
   TableCursor cursor;
   cursor.open(store.files, store.run, {});
   std::size_t seen = 0;
