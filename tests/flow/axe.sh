@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Fetches axe-core, by which page_flow_test.py judges whether everyone can use the page, into build/axe/. Without it
-# that test is skipped. Needs npm and network, once.
+# that test judges nothing, and says so. Needs npm and network, once.
 #
 #   tests/flow/axe.sh
 #

@@ -1,5 +1,6 @@
 // How the daemon is, in words first, then in numbers: drives, clock, what waits, what was not stored.
 import {fill, make, table} from "./dom.js";
+import {forwardConcerns} from "./forward.js";
 import {json} from "./server.js";
 import {repeat} from "./trouble.js";
 import {bytes, count, many, number, span, time} from "./words.js";
@@ -52,6 +53,7 @@ function concerns(status) {
     ]);
   if (expiry.waiting_bytes > 0)
     list.push(["note", `${bytes(expiry.waiting_bytes)} have expired and wait to be removed.`]);
+  if (Array.isArray(status.forward)) list.push(...forwardConcerns(status.forward));
   return list;
 }
 

@@ -3,6 +3,7 @@ import {at, fill, make} from "./dom.js";
 import {showAudit} from "./audit.js";
 import {showErase} from "./erase.js";
 import {startFind} from "./find.js";
+import {showForward} from "./forward.js";
 import {showHealth} from "./health.js";
 import {showHome} from "./home.js";
 import {showLook} from "./look.js";
@@ -20,6 +21,7 @@ const views = {
   home: ["Start", showHome],
   health: ["Health", showHealth],
   mqtt: ["MQTT", showMqtt],
+  forward: ["Forward", showForward],
   retention: ["Retention", showRetention],
   erase: ["Erase", showErase],
   audit: ["Audit", showAudit],

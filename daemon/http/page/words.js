@@ -36,6 +36,7 @@ export function span(seconds) {
     ["min", 60],
     ["s", 1],
   ];
+  if (seconds === 0) return "0 s";
   if (seconds < 1) return `${Math.max(0, Math.round(seconds * 1000))} ms`;
   const first = steps.findIndex(([, size]) => seconds >= size);
   const [unit, size] = steps[first];
