@@ -1,6 +1,6 @@
-// What a table's items take of each value file they point into. A store of terabytes has tables
-// that point into tens of thousands of files, and keeps the list of each: they take two to six
-// bytes a file here, as differences.
+// ValueFileUses: how many bytes a table's items take of each value file they point into. In a store
+// of terabytes a table points into tens of thousands of files, and the list of each table is kept.
+// As differences they take two to six bytes a file.
 //
 //   For each: how far its number is from the one before (modulo 2^64), then its bytes, as varint64.
 #pragma once

@@ -1,4 +1,4 @@
-// Where an item lies in the value layer, and what sort of item it is.
+// ValuePointer: the place of an item in the value layer, and its sort.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// From full key to its newest entry: an open-addressing hash table beside the arena.
+// MemtableIndex leads from a full key to its newest entry: an open-addressing hash table beside the
+// arena.
 //
 // One writer; any number of readers beside it without a lock. Invariants: a slot goes from empty to
 // a node, then only to newer nodes of the same key; a table that has become too small is kept until

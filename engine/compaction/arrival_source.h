@@ -1,5 +1,6 @@
-// What flushes bring: level 0 goes into the trees of its namespaces, and the records of single
-// values are merged, so that what they supersede is known. Owned by the lane.
+// ArrivalSource sorts in what flushes bring: it merges level 0 into the trees of its namespaces. It
+// also merges the records of single values, so that what they supersede is known. Owned by the
+// lane.
 #pragma once
 
 #include "compaction/garbage_estimate.h"

@@ -1,6 +1,6 @@
-// What compaction needs of the engine around it: one interface, so that compaction knows nothing of
-// logs, memtables and drives that come and go. The engine implements it (core/compaction_door.h);
-// tests do so with a few lines. It outlives the compactor.
+// CompactionHost is what compaction needs of the engine around it. Through this one interface it
+// knows nothing of logs, memtables and drives that come and go. The engine implements it
+// (core/compaction_door.h); tests do so with a few lines. It outlives the compactor.
 //
 // Threads: the compaction lane calls all of it; others may come to schedule() and is_roomy(). No
 // lock of compaction is held during a call.

@@ -1,5 +1,5 @@
-// What a round of erasing does about damaged files, so that it comes to its end: what can be read
-// goes as always, what cannot goes with its file (carving.h). Owned by the lane.
+// ErasureDamage keeps damaged files from holding up a round of erasing. Entries that can be read go
+// as always, those that cannot go with their file (carving.h). Owned by the lane.
 #pragma once
 
 #include <set>

@@ -1,5 +1,5 @@
-// What of erased ranges lies in value files although no table leads to it any more: groups do not
-// say what is dead in them, and files that merges left behind in part hold whole items that are.
+// Finds bytes of erased ranges in value files to which no table leads any more. Groups do not say
+// what is dead in them, and files that merges left behind in part hold whole items that are.
 #pragma once
 
 #include <map>

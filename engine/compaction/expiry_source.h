@@ -1,5 +1,6 @@
-// What has expired goes: whole files at once, the rest by merges that leave it behind. By rules of
-// retention; without any it has nothing to do. Owned by the lane, but for stats().
+// ExpirySource frees what has expired by rules of retention: whole files at once, the rest by
+// merges that leave it behind. Without rules it has nothing to do. Owned by the lane, but for
+// stats().
 #pragma once
 
 #include "compaction/removals.h"

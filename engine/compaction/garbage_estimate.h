@@ -1,8 +1,8 @@
-// What of a store is garbage, as far as can be told. Of value files it is counted: bytes that no
-// table points to. Of groups it is deduced, since they do not say which of their keys newer runs
-// supersede: tables are sampled, and samples carried on (garbage_ledger.h). Of single values the
-// last merge tells. And of a store that grows: how much of what arrives takes the place of
-// something.
+// GarbageEstimate reckons how much of a store is garbage. Of value files it is counted: bytes that
+// no table points to. Groups do not say which of their keys newer runs supersede, so tables are
+// sampled, and samples carried on (garbage_ledger.h). For single values the last merge is the
+// measure. It also tells how much of what arrives takes the place of something, which shows whether
+// a store grows.
 //
 // Threads: the lane's, but for what says otherwise.
 #pragma once

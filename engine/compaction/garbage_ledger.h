@@ -1,6 +1,7 @@
-// What of each table of groups newer runs supersede, as far as samples tell: a sample holds for a
-// while and is then carried on by the rate at which tables were seen to die. Bytes that flushes
-// wrote are its clock: what nobody overwrites does not die. Owned by one thread.
+// GarbageLedger keeps, for each table of groups, how much of it newer runs supersede. A sample
+// holds for a while; then it is carried on by the rate at which tables were seen to die. Its clock
+// is the bytes that flushes wrote: a table that nobody overwrites does not die. Owned by one
+// thread.
 #pragma once
 
 #include <map>

@@ -1,5 +1,5 @@
-// Which part of a table's entries newer runs supersede: deduced from a sample, since groups do not
-// say which of their keys are dead. Costs a few groups and, of every newer run, a few blocks of
+// Estimates which part of a table's entries newer runs supersede, from a sample: groups do not say
+// which of their keys are dead. It costs a few groups and, of every newer run, a few blocks of
 // records and the groups that hold what is dead.
 #pragma once
 

@@ -1,6 +1,6 @@
-// What nobody can read any more is freed: the emptiest value files are emptied, tables are sampled,
-// the deadest are cleaned. What frees a byte for the least writing comes first, and the more
-// garbage there is, the more may be written for it. Owned by the lane.
+// GarbageSource frees bytes that nobody can read any more: it empties the emptiest value files,
+// samples tables and cleans the deadest. It does first what frees a byte for the least writing; the
+// more garbage there is, the more may be written for it. Owned by the lane.
 #pragma once
 
 #include "compaction/garbage_estimate.h"

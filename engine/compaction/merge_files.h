@@ -1,5 +1,5 @@
-// Where merges get the files that they write: numbers that nobody else has, and what a writer must
-// know of the store. Owned by the lane.
+// MergeFiles gives merges the files that they write: numbers that nobody else has, and what a
+// writer must know of the store. Owned by the lane.
 #pragma once
 
 #include "compaction/work_source.h"

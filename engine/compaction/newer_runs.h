@@ -1,6 +1,7 @@
-// Whether runs that a merge leaves alone supersede what it comes to. Asked in key order. A run with
-// few entries where the merge works is walked along, entry by entry: between two of them nothing is
-// to be asked. Any other is asked through the filter of its items, key by key. Owned by one thread.
+// NewerRuns tells whether runs that a merge leaves alone supersede an entry of it. Entries are
+// asked for in key order. A run with few entries where the merge works is walked along: between two
+// of them nothing is to be asked. Any other is asked through the filter of its items, key by key.
+// Owned by one thread.
 #pragma once
 
 #include <optional>

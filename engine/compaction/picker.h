@@ -1,4 +1,4 @@
-// What to merge next: pure functions of a version. The policy, and why it ends, stands in
+// Chooses what to merge next: pure functions of a version. The policy, and why it ends, stands in
 // engine/compaction/DESIGN.md.
 #pragma once
 

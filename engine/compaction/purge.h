@@ -1,6 +1,6 @@
-// What is to go for other reasons than a newer entry: entries that have expired, those that a
-// changed rule gives another time to go, those that range deletes cover. Pure functions of a
-// version; engine/expiry/DESIGN.md.
+// Finds entries that are to go for other reasons than a newer entry: they have expired, a changed
+// rule gives them another time to go, or a range delete covers them. Pure functions of a version;
+// engine/expiry/DESIGN.md.
 #pragma once
 
 #include <optional>

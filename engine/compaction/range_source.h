@@ -1,7 +1,7 @@
-// What updates of small entries supersede is freed range by range: all runs of a tree are merged
-// between two keys, then between the next two, in a circle. To ask for each entry of a table
-// whether something newer has its key, as cleaning does, takes longer than all else where entries
-// are small. Owned by the lane.
+// RangeSource frees what updates of small entries supersede, range by range: it merges all runs of
+// a tree between two keys, then between the next two, in a circle. Cleaning would ask for each
+// entry whether something newer has its key; where entries are small, that takes longer than all
+// else. Owned by the lane.
 #pragma once
 
 #include <map>

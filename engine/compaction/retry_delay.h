@@ -1,5 +1,5 @@
-// How long what failed waits before it is tried again: 1 s, 2 s, 4 s, ... 60 s, until it succeeds.
-// Times are of Clock::boot_ns(). The owner guards it.
+// RetryDelay says how long failed work waits before it is tried again: 1 s, 2 s, 4 s, ... 60 s,
+// until it succeeds. Times are of Clock::boot_ns(). The owner guards it.
 #pragma once
 
 #include <algorithm>

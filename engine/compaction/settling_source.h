@@ -1,5 +1,5 @@
-// What is done once writes rest, so that a store that nobody writes to holds little that is dead
-// and then comes to rest itself. Owned by the lane.
+// SettlingSource does what is worth it only once writes rest. So a store that nobody writes to
+// holds little that is dead, and then comes to rest itself. Owned by the lane.
 #pragma once
 
 #include "compaction/garbage_source.h"

@@ -1,6 +1,7 @@
-// In which order the lane (compactor.h) asks its sources, and which of them a merge makes way for.
-// Those whose work is due take turns, from the one behind the last on, so that none of them keeps
-// the others waiting for good. All else goes by the order of the sources. Owned by the lane.
+// SourceTurns says in which order the lane (compactor.h) asks its sources, and which of them a
+// merge makes way for. Sources whose work is due take turns, from the one behind the last on, so
+// that none keeps the others waiting for good. All else goes by the order of the sources. Owned by
+// the lane.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// How much of some runs overlaps, from their records alone. In steps, as merges are.
+// Survey finds out how much of some runs overlaps. It reads their records alone, in steps, as
+// merges do.
 #pragma once
 
 #include "compaction/record_merge.h"

@@ -1,4 +1,5 @@
-// For how many writers the leader of a group commit waits before it syncs, and how long.
+// CommitGathering says for how many writers the leader of a group commit waits before it syncs, and
+// how long.
 //
 // Writers that take turns have a sync each: who comes while one is synced is too late for it, and
 // who was synced comes again while the next one is. Where as many as wrote lately come within less

@@ -1,5 +1,5 @@
-// What merges drop for other reasons than a newer entry: what is of a dropped namespace, what a
-// range delete covers, and what has expired.
+// EngineDropRule tells merges what to drop for other reasons than a newer entry: entries of a
+// dropped namespace, those that a range delete covers, and those that have expired.
 //
 // Entries of a group may answer with the largest sequence of the group. That does no harm: a flush
 // leaves out what range deletes of its own memtable cover, so within one's range all that is left

@@ -1,5 +1,5 @@
-// What gives way when a drive is full: the oldest entries of all namespaces that may go. Reckoned
-// from what value files say of themselves, without reading any. Stateless.
+// Chooses what gives way when a drive is full: the oldest entries of all namespaces that may go. It
+// reckons by what value files say of themselves, without reading any. Stateless.
 #pragma once
 
 #include "edgecase/retention.h"

@@ -1,5 +1,5 @@
-// What each namespace owes in pauses while writers outrun flushes and merges, so that the pauses
-// are theirs who write much.
+// FairPace reckons what each namespace owes in pauses while writers outrun flushes and merges, so
+// that those who write much pay.
 //
 // A namespace that writes less than half of an equal share of what all of them write owes nothing
 // for it; from there to an equal share it comes to owe all. As many as owe something, so many times

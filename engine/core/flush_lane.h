@@ -1,5 +1,6 @@
-// From immutable memtables to tables: value tables, metadata tables, one manifest edit; then log
-// segments come free. A flush that fails keeps its memtable and is tried again, later and later.
+// FlushLane turns immutable memtables into tables: value tables, metadata tables, one manifest
+// edit; then log segments come free. A flush that fails keeps its memtable and is tried again,
+// later and later.
 //
 // Threads. The commit leader schedules flushes, waits for them when memtables are full, and gets
 // Busy when they fail or take too long; anyone may wait until all that is written is in tables. The

@@ -1,5 +1,5 @@
-// Whether the drives have as much room left as writes have to leave (Options::keep_free_bytes).
-// Thread-safe.
+// FreeSpace tells whether the drives have as much room left as writes have to leave
+// (Options::keep_free_bytes). Thread-safe.
 #pragma once
 
 #include <atomic>

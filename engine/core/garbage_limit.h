@@ -1,6 +1,6 @@
-// From which garbage share on writers are slowed down. When a store stops growing it may hold far
-// more garbage than one that does not grow may: writers then go on as fast as merges keep what
-// there is from growing, a little slower, until it is down. Not thread-safe.
+// GarbageLimit says from which garbage share on writers are slowed down. A store that stops growing
+// may hold far more garbage than one that does not grow may. Its writers then go on as fast as
+// merges keep the garbage from growing, a little slower, until it is down. Not thread-safe.
 #pragma once
 
 #include <algorithm>

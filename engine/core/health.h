@@ -1,5 +1,5 @@
-// What of the engine's work fails: since when, on which drive, and what writers are refused with.
-// The listener hears when some work begins to fail and when it succeeds again.
+// Health keeps which of the engine's work fails: since when, on which drive, and what writers are
+// refused with. The listener hears when some work begins to fail and when it succeeds again.
 //
 // Use: whoever does a piece of work says fail() or succeed() after each attempt.
 // Threads: any. It waits for nothing; the listener is called without the lock.

@@ -1,4 +1,5 @@
-// Which entries of a view range deletes hide. Nothing of it costs anything where there are none.
+// HiddenRanges: the range deletes of a view, as reads ask whether one hides an entry. It costs
+// nothing where there are none.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// What of a memtable is worth being flushed. Forward only.
+// LiveCursor yields those entries of a memtable that are worth being flushed. Forward only.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,5 @@
-// What lies on the drives beside what the manifest names: files that are missing or cut short, and
-// files that nobody names any more. Stateless; does I/O.
+// Compares the drives with the manifest: files that are missing or cut short, and files that nobody
+// names any more. Stateless; does I/O.
 #pragma once
 
 #include <string>

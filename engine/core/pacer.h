@@ -1,6 +1,6 @@
-// How much writers are slowed down, so that they come to rest at the rate that flushes and merges
-// keep up with before they would have to stop: a pause a byte, which grows with the square of how
-// far those are behind, and which each namespace pays by what it writes (fair_pace.h).
+// Pacer slows writers down, so that they come to rest at the rate that flushes and merges keep up
+// with, and need not stop. It asks a pause a byte, which grows with the square of how far flushes
+// and merges are behind. Each namespace pays by what it writes (fair_pace.h).
 //
 // Threads. look(): any, after each flush and merge and when a memtable is full. price(): the commit
 // leader, of the group it has written. keep(): each writer, once others may lead again: it waits

@@ -1,5 +1,5 @@
-// What a read looks at. Immutable and shared; keeps its memtables in memory and its tables in the
-// version alive.
+// ReadView: the memtables and tables that a read looks at. Immutable and shared; it keeps its
+// memtables in memory, and the tables of its version on the drives.
 #pragma once
 
 #include <algorithm>

@@ -1,6 +1,7 @@
-// What goes as time passes: the rules that users set, what was given up of what is oldest, and what
-// either asks of the store. Expired records leave the log, the time that was reached is noted, and
-// what a leap of the clock let expire is held for a while (leap_guard.h).
+// Retention lets entries go as time passes. It keeps the rules that users set and what was given up
+// of the oldest, and asks of the store what these need. Expired records leave the log, the time
+// that was reached is noted, and what a leap of the clock let expire is held for a while
+// (leap_guard.h).
 //
 // Threads: rules, any; what the compactor calls, Lane::Compaction. It waits for the metadata drive,
 // and for nobody's turn: where it would have to wait, it answers that it is to be asked again. The

@@ -1,8 +1,8 @@
-// What became unreadable for good while somebody reads: erased ranges, rules that were made
-// shorter, evictions, namespaces that were dropped; and what keeps their bytes from going, or those
-// of what has expired: a reader of an older version. Each counts one up. Who reads compares the
-// count, an atomic load a step, and looks what is hidden anew when it has changed. Thread-safe.
-// engine/README.md, "Erase".
+// Revocations counts what became unreadable for good while somebody reads: erased ranges, rules
+// that were made shorter, evictions, dropped namespaces. It also counts readers of old versions who
+// keep bytes of these, or of what has expired, from going. A reader compares the count, one atomic
+// load a step, and looks anew at what is hidden when it has changed. Thread-safe. engine/README.md,
+// "Erase".
 #pragma once
 
 #include <atomic>

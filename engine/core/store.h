@@ -1,5 +1,5 @@
-// What the owners of an open store share. It owns nothing: everything here outlives them, and is
-// thread-safe. EngineImpl puts it together.
+// Store: the things that all owners of an open store share. It owns nothing: everything here
+// outlives them, and is thread-safe. EngineImpl puts it together.
 #pragma once
 
 #include <algorithm>

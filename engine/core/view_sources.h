@@ -1,4 +1,4 @@
-// What a read of many keys merges: the memtables of a view, and of each run of its tables those
+// ViewSources: the memtables and tables that a read of many keys merges, of each run those tables
 // that meet the range. Owned by one thread.
 #pragma once
 

@@ -1,5 +1,5 @@
-// What readers see now: memtables, tables, the newest visible entry, and the ranges that are erased
-// for good. Readers take it whole (now()), and keep what they took alive.
+// Views holds what readers see now: memtables, tables, the newest visible entry, and the ranges
+// that are erased for good. Readers take it whole (now()), and keep what they took alive.
 //
 // Threads. Readers: any. The commit leader shows entries and turns memtables over; the flush lane
 // retires them once they are in tables; whoever changed the current version publishes it. The mutex

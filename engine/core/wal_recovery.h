@@ -1,4 +1,4 @@
-// What is left in the slots of the write-ahead log, and its replay. Reads only.
+// Reads what is left in the slots of the write-ahead log, and replays it. It writes nothing.
 #pragma once
 
 #include <functional>

@@ -1,4 +1,4 @@
-// What test_aes_gcm() compares, for tests that plant a wrong answer.
+// The answers that test_aes_gcm() compares, in a header so that tests can plant a wrong one.
 #pragma once
 
 #include <array>

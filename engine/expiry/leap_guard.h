@@ -1,7 +1,8 @@
-// How much may go because the clock leapt forward and nobody confirmed it: a share of all bytes in
-// kLeapHoldNs. What would be more is held for as long, in which somebody may notice, or a time
-// server set the clock right; then it goes. The time that it was held goes on in the next process.
-// What expires as time passes is not asked for here, nor what a rule lets expire. Thread-safe.
+// LeapGuard bounds how much may go because the clock leapt forward and nobody confirmed it: a share
+// of all bytes in kLeapHoldNs. The rest is held for as long; meanwhile somebody may notice, or a
+// time server set the clock right. Then it goes. A new process goes on with the time that was left.
+// Entries that expire as time passes are not asked for here, nor those that a rule lets expire.
+// Thread-safe.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// What TableCache and its cursors share: open tables, cached blocks and items, counters.
-// Thread-safe.
+// TableFiles: the open tables, cached blocks and items, and counters that TableCache and its
+// cursors share. Thread-safe.
 #pragma once
 
 #include <array>

@@ -1,4 +1,5 @@
-// What the manifest says of the files of one flush or merge. Plain data; immutable once published.
+// TableMetadata and ValueFileMetadata: the manifest's words on the files of one flush or merge.
+// Plain data; immutable once published.
 #pragma once
 
 #include <cstdint>

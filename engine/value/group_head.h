@@ -1,4 +1,4 @@
-// What every group begins with; layout: group_format.h.
+// GroupHead: the bytes that every group begins with. Layout: group_format.h.
 #pragma once
 
 #include "base/coding.h"

@@ -1,6 +1,6 @@
-// Where the pages of a plain group lie, and which keys they hold: what a metadata record knows of a
-// group so that a get reads one page of it. It goes with the record from table to table; what it
-// says is counted from the start of the item. A group of one page has none.
+// The index of a plain group: the places of its pages, and the keys that they hold. A metadata
+// record has it, so that a get reads one page of a group. It goes with the record from table to
+// table; places count from the start of the item. A group of one page has none.
 //
 //   varint: offset of the first page in the item
 //   for each page but the last:

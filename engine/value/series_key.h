@@ -1,5 +1,5 @@
-// How GroupCodec::Series looks at a user key: a prefix and a big-endian 64-bit ordinal behind it,
-// or a key too short for one.
+// SeriesKey: a user key as GroupCodec::Series sees it, a prefix and a big-endian 64-bit ordinal
+// behind it. A key may be too short for one.
 #pragma once
 
 #include "base/ordinal.h"

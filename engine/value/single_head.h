@@ -1,5 +1,5 @@
-// What stands before the value of a Single: all of it is known to who knows its entry. Layout:
-// value_format.h.
+// SingleHead: the bytes before the value of a Single. All of it is known to whoever knows the
+// entry. Layout: value_format.h.
 #pragma once
 
 #include "base/check.h"

@@ -1,5 +1,5 @@
-// Which files make up the store at one moment. Immutable and shared: whoever holds a Version may
-// read its files; none of them is unlinked before the last holder has let go (VersionSet).
+// Version: the files that make up the store at one moment. Immutable and shared: whoever holds one
+// may read its files; none of them is unlinked before the last holder has let go (VersionSet).
 //
 // Tables form *runs*: tables whose items' key ranges are disjoint, in key order. At level 0 every
 // table that a flush wrote is a run of its own, of all namespaces. From level 1 down each namespace

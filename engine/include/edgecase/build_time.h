@@ -1,4 +1,4 @@
-// When this program was built: it is later now, whatever a clock says.
+// The time at which this program was built: it is later now, whatever a clock says.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// What the engine reports instead of logging. Called on the thread where it happened, never under a
-// lock.
+// EventListener: what the engine reports instead of logging. It is called on the thread where
+// something happened, never under a lock.
 #pragma once
 
 #include <cstdint>

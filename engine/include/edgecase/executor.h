@@ -1,4 +1,4 @@
-// Where background work runs. The engine never starts a thread of its own.
+// Executor runs the engine's background work. The engine never starts a thread of its own.
 #pragma once
 
 #include <cstdint>

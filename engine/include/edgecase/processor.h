@@ -1,4 +1,4 @@
-// What the processor has beyond the least of its architecture. Any thread.
+// Tells what the processor has beyond the least of its architecture. Any thread.
 #pragma once
 
 namespace edgecase {

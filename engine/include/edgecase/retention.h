@@ -1,7 +1,8 @@
-// How long entries live. A rule holds for a scope: everything in a namespace whose key begins with
-// a prefix; of rules around a key the longest prefix wins. Only namespaces with GroupCodec::Series
-// expire: the last 8 bytes of a key, big-endian with the sign bit flipped, are its time in
-// nanoseconds since 1970. An entry is gone once its time is more than the retention ago.
+// Rules of how long entries live. One holds for a scope: everything in a namespace whose key begins
+// with a prefix; of rules around a key the longest prefix wins. Only namespaces with
+// GroupCodec::Series expire: the last 8 bytes of a key, big-endian with the sign bit flipped, are
+// its time in nanoseconds since 1970. An entry is gone once its time is more than the retention
+// ago.
 //
 // What has once expired never comes back, whatever becomes of the rules or of the clock. While the
 // clock is not trusted, and for an hour after it was set forward by more than an hour, no more

@@ -1,5 +1,5 @@
-// What calls that have returned left on the stack of a thread: values, names and keys among it. A
-// thread wipes it when it has nothing more to do.
+// Wipes what calls that have returned left on the stack of a thread, values, names and keys among
+// it. A thread does so when it has nothing more to do.
 #pragma once
 
 #include <cstddef>
