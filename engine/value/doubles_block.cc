@@ -4,8 +4,8 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <cstdint>
 #include <optional>
-#include <unordered_map>
 #include <vector>
 
 #include "base/coding.h"
@@ -141,19 +141,29 @@ void append_planes(Bytes& out, std::span<const std::uint64_t> bits) {
 // False, and nothing appended, when there are too many distinct values for it to pay.
 bool append_dictionary(Bytes& out, std::span<const std::uint64_t> bits) {
   const std::size_t distinct_max = std::min(kDictionaryMax, bits.size() / 2);
-  std::unordered_map<std::uint64_t, std::uint64_t> index_of;
-  std::vector<std::uint64_t> distinct;
+  // On the stack: most columns are short, and memory that is given back is wiped.
+  std::array<std::uint64_t, kDictionaryMax> distinct{};
+  std::size_t count = 0;
+  // Where a double is found: its number among them, from 1, in the first free place from that of
+  // its hash on. Whoever sends doubles whose hashes meet costs kDictionaryMax steps for each.
+  constexpr unsigned kPlaceBits = 10;
+  static_assert(2 * kDictionaryMax <= std::size_t{1} << kPlaceBits);
+  std::array<std::uint16_t, std::size_t{1} << kPlaceBits> places{};
   std::vector<std::uint64_t> indexes;
   indexes.reserve(bits.size());
   for (const std::uint64_t b : bits) {
-    const auto [place, added] = index_of.emplace(b, distinct.size());
-    if (added) distinct.push_back(b);
-    if (distinct.size() > distinct_max) return false;
-    indexes.push_back(place->second);
+    std::size_t at = b * 0x9e3779b97f4a7c15 >> (64 - kPlaceBits);
+    while (places[at] != 0 && distinct[places[at] - 1u] != b) at = (at + 1) % places.size();
+    if (places[at] == 0) {
+      if (count == distinct_max) return false;
+      distinct[count++] = b;
+      places[at] = static_cast<std::uint16_t>(count);
+    }
+    indexes.push_back(places[at] - 1u);
   }
   out.push_back(static_cast<char>(kDoublesDictionary));
-  append_varint64(out, distinct.size());
-  for (const std::uint64_t b : distinct) append_fixed64(out, b);
+  append_varint64(out, count);
+  for (std::size_t i = 0; i < count; ++i) append_fixed64(out, distinct[i]);
   append_integers(out, indexes);
   return true;
 }

@@ -120,6 +120,19 @@ TEST_CASE("doubles from a converter of few steps use a dictionary") {
   CHECK(encoded(bits_of(values)).size() < 600 / 2 + 16 * 8 + 40);
 }
 
+TEST_CASE("as many distinct doubles as a dictionary takes, one fewer and more come back") {
+  // With the second step they differ in ten bits alone, so that some hashes meet.
+  for (const std::uint64_t step : {std::uint64_t{0x0123456789abcdef}, std::uint64_t{1} << 54}) {
+    for (const std::uint64_t distinct : {1, 2, 255, 256, 257, 1'000}) {
+      CAPTURE(distinct);
+      std::vector<std::uint64_t> column;
+      for (std::uint64_t i = 0; i < 3 * distinct; ++i)
+        column.push_back(0x3ff123456789abcd + i * i % distinct * step);
+      check_round_trip(column);
+    }
+  }
+}
+
 TEST_CASE("damaged double columns are refused or read within their bounds") {
   SeededRandom random(2);
   for (int sort = 0; sort < 4; ++sort) {
