@@ -7,6 +7,7 @@
 
 #include "daemon_client.h"
 #include "help_text.h"
+#include "left_out.h"
 #include "output.h"
 #include "reading_output.h"
 #include "wire/errors.h"
@@ -86,6 +87,30 @@ void refuse_negative_numbers(CLI::App& app) {
   }
 }
 
+// The parser takes words in brackets for a list, where several words may stand: a device of such a
+// name is written with an escape, which selectors have.
+void keep_brackets(CLI::App& app, std::vector<std::string>& words) {
+  CLI::App* command = &app;
+  const CLI::Option* awaits = nullptr;  // its value
+  for (std::string& word : words) {
+    const CLI::Option* const before = std::exchange(awaits, nullptr);
+    if (word.starts_with('-')) {
+      const CLI::Option* const option = command->get_option_no_throw(word);
+      if (option != nullptr && option->get_items_expected_min() > 0) awaits = option;
+      continue;
+    }
+    if (before != nullptr) continue;
+    const std::vector<CLI::App*> inner =
+        command->get_subcommands([&word](CLI::App* each) { return each->check_name(word); });
+    if (!inner.empty()) {
+      command = inner.front();
+    } else if (word.starts_with('[') && word.ends_with(']') &&
+               command->get_option_no_throw("selector") != nullptr) {
+      word.insert(0, "\\");
+    }
+  }
+}
+
 // Sets `action`, or does all there is to do and answers the exit code.
 int parse_arguments(std::span<const AddCommand> commands, std::vector<std::string> arguments,
                     Action& action) {
@@ -97,6 +122,7 @@ int parse_arguments(std::span<const AddCommand> commands, std::vector<std::strin
   for (const AddCommand add : commands) add(app, action);
   refuse_negative_numbers(app);
 
+  keep_brackets(app, arguments);
   const std::vector<std::string> given = arguments;
   std::reverse(arguments.begin(), arguments.end());  // the order CLI11 wants
   try {

@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "selection.h"
 #include "wire/reading_format.h"
 #include "wire/reading_json.h"
 #include "wire/routes.h"
@@ -86,11 +87,11 @@ Status ReadingLines::finish() {
   return rest_.empty() ? ok() : io_error("the daemon's answer broke off");
 }
 
-CatchUp::CatchUp(DaemonClient& client, const NamespaceArguments& namespaces, std::string selector,
-                 std::string purpose)
+CatchUp::CatchUp(DaemonClient& client, const NamespaceArguments& namespaces,
+                 wire::SelectionTexts selection, std::string purpose)
     : client_(client),
       namespaces_(namespaces),
-      selector_(std::move(selector)),
+      selection_(std::move(selection)),
       purpose_(std::move(purpose)) {}
 
 bool CatchUp::Newest::is_before(std::int64_t time_ns) const {
@@ -111,7 +112,8 @@ CatchUp::Newest* CatchUp::newest_of(const wire::Reading& reading) {
 }
 
 Status CatchUp::for_each_last(const TakeReading& take) {
-  Parameters parameters = {{"ns", namespaces_.parameter()}, {"select", selector_}};
+  Parameters parameters = {{"ns", namespaces_.parameter()}};
+  append_selection(selection_, parameters);
   if (!purpose_.empty()) parameters.emplace_back("purpose", purpose_);
   return unless_gone(get_readings(client_, path_with(wire::routes::kLast, parameters), take));
 }

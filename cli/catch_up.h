@@ -18,6 +18,7 @@
 
 #include "daemon_client.h"
 #include "wire/reading.h"
+#include "wire/selection.h"
 
 namespace edgecase::cli {
 
@@ -43,8 +44,8 @@ class CatchUp {
   static constexpr std::size_t kRepeatsMax = 1u << 18;
 
   // `client` outlives this.
-  CatchUp(DaemonClient& client, const NamespaceArguments& namespaces, std::string selector,
-          std::string purpose);
+  CatchUp(DaemonClient& client, const NamespaceArguments& namespaces,
+          wire::SelectionTexts selection, std::string purpose);
 
   // What is stored already.
   Status begin();
@@ -71,7 +72,7 @@ class CatchUp {
 
   DaemonClient& client_;
   const NamespaceArguments namespaces_;
-  const std::string selector_;
+  const wire::SelectionTexts selection_;
   const std::string purpose_;
   Series series_;  // by namespace/device/sensor
   std::set<std::pair<const Newest*, std::int64_t>> repeats_;

@@ -14,11 +14,11 @@
 #include <cstdio>
 #include <cstring>
 #include <nlohmann/json.hpp>
-#include <set>
 #include <string>
 #include <utility>
 
 #include "json_text.h"
+#include "left_out.h"
 #include "output.h"
 #include "secure/tls_door.h"
 #include "wire/errors.h"
@@ -173,36 +173,6 @@ std::string path_with(std::string_view path, const Parameters& parameters) {
 
 namespace {
 
-// What all answers of this process left out. A command is one thread.
-int left_out_code = wire::kExitOk;
-std::set<std::string> named;
-constexpr std::size_t kNamedOnceMax = 10'000;
-
-// What an answer does not hold, each in a line.
-void name_left_out(const std::string& text) {
-  const nlohmann::json list = nlohmann::json::parse(text, nullptr, false);
-  if (!list.is_array() || list.empty()) return;
-  left_out_code = wire::kExitCorruption;
-  for (const nlohmann::json& each : list) {
-    if (!each.is_object()) continue;
-    if (each.contains("more")) {
-      print_error("edgecase: and %llu more\n",
-                  static_cast<unsigned long long>(count_field(each, "more")));
-      continue;
-    }
-    const std::string from = text_field(each, "from");
-    const std::string to = text_field(each, "to");
-    std::string name = text_field(each, "device") + "/" + text_field(each, "sensor");
-    name = text_field(each, "namespace") + " " + name;
-    if (!from.empty()) name += " from " + from;
-    if (!to.empty()) name += " to " + to;
-    // A command may ask for the same several times.
-    if (named.size() < kNamedOnceMax && !named.insert(name).second) continue;
-    print_error("edgecase: left out, since it is damaged: %s (%s)\n", printable(name).c_str(),
-                printable(text_field(each, "reason")).c_str());
-  }
-}
-
 // Hands on a body but for the report behind it, which is of this length at most.
 class BodyWithReport {
  public:
@@ -241,11 +211,6 @@ class BodyWithReport {
 };
 
 }  // namespace
-
-int take_exit_code_of_answers() {
-  named.clear();
-  return std::exchange(left_out_code, wire::kExitOk);
-}
 
 struct DaemonClient::State {
   explicit State(const ConnectionArguments& connection) {
@@ -468,7 +433,10 @@ Result<std::string> DaemonClient::send(const char* method, const std::string& pa
   const httplib::Result result = state_->client->send(request);
   if (is_too_large) return io_error("the daemon's answer is too large");
   if (!result) return state_->transport_error(result.error(), is_begun);
-  if (result->status / 100 == 2) return answer;
+  if (result->status / 100 == 2) {
+    name_left_out(result->get_header_value(wire::routes::kLeftOutHeader));
+    return answer;
+  }
   state_->refusal = answer;
   return error_of(result->status, answer);
 }

@@ -71,10 +71,6 @@ class DaemonClient {
   std::unique_ptr<State> state_;
 };
 
-// 0, or the code of a command that is done but for what answers did not hold, since it is damaged:
-// each was named on stderr.
-int take_exit_code_of_answers();  // once
-
 // Says on stderr what went wrong and returns the exit code: 5 when nobody answered.
 int report_failure(const Status& status);
 

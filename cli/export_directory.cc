@@ -17,6 +17,7 @@
 #include "json_text.h"
 #include "output.h"
 #include "progress.h"
+#include "selection.h"
 #include "target_file.h"
 #include "wire/errors.h"
 #include "wire/reading_format.h"
@@ -129,7 +130,7 @@ class Exporter {
     EC_TRY(make_export_directory(directory_));
     const std::string note = directory_ + "/.edgecase-export.json";
     const nlohmann::json asked = {{"namespace", request_.namespaces.parameter()},
-                                  {"selector", request_.selector},
+                                  {"selector", selection_json()},
                                   {"format", request_.format},
                                   {"from_given", range.since.empty() ? range.from : range.since},
                                   {"to_given", range.to}};
@@ -152,13 +153,22 @@ class Exporter {
     return file.commit();
   }
 
+  // One selector is its text, as in notes of earlier exports.
+  nlohmann::json selection_json() const {
+    const wire::SelectionTexts& asked = request_.selection;
+    if (asked.selectors.size() == 1 && !has_identity(asked)) return asked.selectors.front();
+    return {{"selectors", asked.selectors},
+            {"measurements", asked.measurements},
+            {"tags", asked.tags},
+            {"fields", asked.fields}};
+  }
+
   Result<std::vector<SeriesRow>> list_series() {
-    EC_ASSIGN_OR_RETURN(
-        const std::string body,
-        client_.get_small(path_with(wire::routes::kSeries, {{"ns", request_.namespaces.parameter()},
-                                                            {"select", request_.selector},
-                                                            {"purpose", request_.purpose},
-                                                            {"export", "true"}})));
+    Parameters parameters{
+        {"ns", request_.namespaces.parameter()}, {"purpose", request_.purpose}, {"export", "true"}};
+    append_selection(request_.selection, parameters);
+    EC_ASSIGN_OR_RETURN(const std::string body,
+                        client_.get_small(path_with(wire::routes::kSeries, parameters)));
     const nlohmann::json document = nlohmann::json::parse(body, nullptr, false);
     if (!document.is_object() || !document.contains("series")) {
       return io_error("the daemon's answer is no list");

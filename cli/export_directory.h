@@ -11,6 +11,7 @@
 #include "connection.h"
 #include "edgecase/status.h"
 #include "time_arguments.h"
+#include "wire/selection.h"
 
 namespace edgecase::cli {
 
@@ -20,7 +21,7 @@ struct DirectoryExport {
   const ConnectionArguments& connection;
   const NamespaceArguments& namespaces;
   const RangeArguments& range;
-  const std::string& selector;
+  const wire::SelectionTexts& selection;
   const std::string& purpose;
   std::string directory;
   const std::string& format;

@@ -162,9 +162,10 @@ class RecordTable {
     const nlohmann::json& first = devices->front();
     const std::string name = text_field(first, "device");
     std::string text = name.empty() ? "~" + text_field(first, "pseudonym") : name;
-    if (const std::size_t slash = selector.find('/'); slash != std::string::npos) {
+    const std::size_t slash = selector.find('/');
+    // The devices say more than several selectors.
+    if (slash != std::string::npos && selector.find(", ") == std::string::npos)
       text += selector.substr(slash);
-    }
     const std::uint64_t more = devices->size() - 1 + count_field(record, "more_devices");
     if (more > 0) text += " and " + std::to_string(more) + " more";
     return text;

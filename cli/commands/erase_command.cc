@@ -12,11 +12,11 @@
 #include "json_text.h"
 #include "output.h"
 #include "reading_output.h"
+#include "selection.h"
 #include "target_file.h"
 #include "time_arguments.h"
 #include "wire/errors.h"
 #include "wire/routes.h"
-#include "wire/selector.h"
 #include "wire/time_text.h"
 
 namespace edgecase::cli {
@@ -33,7 +33,7 @@ struct EraseArguments {
   ConnectionArguments connection;
   NamespaceArguments namespaces;
   RangeArguments range;
-  std::string selector;
+  wire::SelectionTexts selection;
   DeviceFilterArguments filter;
   bool yes = false;
   bool dry_run = false;
@@ -46,21 +46,26 @@ Status check(const EraseArguments& arguments) {
   if (arguments.list) {
     DeviceFilterArguments others = arguments.filter;
     others.owner.clear();
-    return others.empty()
+    const bool is_of_device = others.empty() && arguments.selection.selectors.size() <= 1 &&
+                              !has_identity(arguments.selection);
+    return is_of_device
                ? ok()
-               : invalid_argument("--list knows certificates by device or --owner alone");
+               : invalid_argument("--list knows certificates by one device or --owner alone");
   }
-  if (arguments.selector.empty() == arguments.filter.empty()) {
+  const bool is_said = arguments.filter.empty() ? !arguments.selection.empty()
+                                                : arguments.selection.selectors.empty();
+  if (!is_said) {
     return invalid_argument(
-        "say what to erase: a selector, or --owner, --purpose, --object, --label");
+        "say what to erase: selectors, or --owner, --purpose, --object, --label; or "
+        "--measurement, --tag, --field");
   }
-  if (!arguments.selector.empty()) EC_TRY(wire::parse_selector(arguments.selector).status());
+  EC_TRY(check_selection(arguments.selection));
   return check_range(arguments.range);
 }
 
 Parameters parameters_of(const EraseArguments& arguments) {
   Parameters parameters{{"ns", arguments.namespaces.parameter()}};
-  if (!arguments.selector.empty()) parameters.emplace_back("select", arguments.selector);
+  append_selection(arguments.selection, parameters);
   append_device_filter(arguments.filter, FilterNames::Plain, parameters);
   append_range(arguments.range, parameters);
   return parameters;
@@ -181,7 +186,8 @@ int report(const EraseArguments& arguments, const Json& certificate) {
 
 int run_list(const EraseArguments& arguments, DaemonClient& client) {
   Parameters parameters{{"ns", arguments.namespaces.name}};
-  if (!arguments.selector.empty()) parameters.emplace_back("device", arguments.selector);
+  if (!arguments.selection.selectors.empty())
+    parameters.emplace_back("device", arguments.selection.selectors.front());
   if (!arguments.filter.owner.empty()) parameters.emplace_back("owner", arguments.filter.owner);
   const Result<std::string> body = client.get_small(path_with(wire::routes::kErasures, parameters));
   if (body.ok() && arguments.json) return print_document(*body);
@@ -241,8 +247,7 @@ void add_erase_command(CLI::App& app, Action& action) {
       "erase",
       "Erase for good, with the names unless times are given; returns when the bytes are "
       "gone");
-  command->add_option("selector", arguments->selector,
-                      "device/sensor with globs * and ?; kitchen alone means kitchen/*");
+  add_selection(*command, arguments->selection, WithoutSelection::Other);
   add_device_filter(*command, arguments->filter, FilterNames::Plain);
   add_range_options(*command, arguments->range);
   command->add_flag("--yes", arguments->yes,
@@ -256,6 +261,7 @@ void add_erase_command(CLI::App& app, Action& action) {
   add_connection_options(*command, arguments->connection);
   command->footer(
       help_footer({"edgecase erase kitchen --yes", "edgecase erase --owner alice --dry-run",
+                   "edgecase erase --measurement cpu --tag host=pi --dry-run",
                    "edgecase erase -A --purpose marketing --object marketing",
                    "edgecase erase 'kitchen/*' --from 2026-11-01 --to 2026-11-02"}));
   command->callback(

@@ -17,11 +17,11 @@
 #include "owner_export.h"
 #include "progress.h"
 #include "reading_output.h"
+#include "selection.h"
 #include "target_file.h"
 #include "time_arguments.h"
 #include "wire/errors.h"
 #include "wire/routes.h"
-#include "wire/selector.h"
 
 namespace edgecase::cli {
 namespace {
@@ -31,7 +31,7 @@ struct ExportArguments {
   std::string location;
   NamespaceArguments namespaces;
   RangeArguments range;
-  std::string selector;
+  wire::SelectionTexts selection;
   DeviceFilterArguments filter;
   std::string purpose;
   std::string output;
@@ -49,7 +49,7 @@ bool is_directory_target(const std::string& path) {
 bool is_all_of_owner(const ExportArguments& arguments) {
   DeviceFilterArguments others = arguments.filter;
   others.owner.clear();
-  return !arguments.filter.owner.empty() && others.empty();
+  return !arguments.filter.owner.empty() && others.empty() && arguments.selection.empty();
 }
 
 // What is somebody's is exported whole.
@@ -67,7 +67,7 @@ Status check_push(const ExportArguments& arguments) {
                ? ok()
                : invalid_argument("--location says where --to-host is, give that, too");
   }
-  if (!is_all_of_owner(arguments) || !arguments.output.empty() || !arguments.selector.empty()) {
+  if (!is_all_of_owner(arguments) || !arguments.output.empty()) {
     return invalid_argument(
         "--to-host takes what is somebody's: with --owner alone, and without -o");
   }
@@ -76,12 +76,15 @@ Status check_push(const ExportArguments& arguments) {
 
 Status check(const ExportArguments& arguments) {
   EC_TRY(check_push(arguments));
-  if (arguments.selector.empty() == arguments.filter.empty()) {
+  const bool is_said = arguments.filter.empty() ? !arguments.selection.empty()
+                                                : arguments.selection.selectors.empty();
+  if (!is_said) {
     return invalid_argument(
-        "say what to export: a selector, or --owner, --of-purpose, --object, --label");
+        "say what to export: selectors, or --owner, --of-purpose, --object, --label; or "
+        "--measurement, --tag, --field");
   }
   if (!arguments.filter.owner.empty()) EC_TRY(check_owner(arguments));
-  if (!arguments.selector.empty()) EC_TRY(wire::parse_selector(arguments.selector).status());
+  EC_TRY(check_selection(arguments.selection));
   EC_TRY(check_range(arguments.range));
   if (!arguments.filter.empty() && !is_all_of_owner(arguments) &&
       (arguments.resume || is_directory_target(arguments.output))) {
@@ -100,11 +103,10 @@ std::uint64_t expected_readings(DaemonClient& client, const ExportArguments& arg
       !range.since.empty() || !range.to.empty()) {
     return 0;
   }
-  const Result<std::string> body =
-      client.get_small(path_with(wire::routes::kSeries, {{"ns", arguments.namespaces.parameter()},
-                                                         {"select", arguments.selector},
-                                                         {"purpose", arguments.purpose},
-                                                         {"export", "true"}}));
+  Parameters parameters{
+      {"ns", arguments.namespaces.parameter()}, {"purpose", arguments.purpose}, {"export", "true"}};
+  append_selection(arguments.selection, parameters);
+  const Result<std::string> body = client.get_small(path_with(wire::routes::kSeries, parameters));
   if (!body.ok()) return 0;
   const nlohmann::json document = nlohmann::json::parse(*body, nullptr, false);
   std::uint64_t total = 0;
@@ -158,7 +160,7 @@ int run_export(const ExportArguments& arguments) {
   if (is_directory_target(arguments.output)) {
     DirectoryExport directory{
         arguments.connection, arguments.namespaces,
-        arguments.range,      arguments.selector,
+        arguments.range,      arguments.selection,
         arguments.purpose,    arguments.output,
         arguments.format,     arguments.resume ? ExportMode::Resume : ExportMode::Fresh};
     return export_to_directory(directory);
@@ -166,7 +168,7 @@ int run_export(const ExportArguments& arguments) {
   Parameters parameters = {{"format", arguments.format}, {"export", "true"}};
   const bool is_owned = !arguments.filter.owner.empty();
   parameters.emplace_back("ns", is_owned ? "*" : arguments.namespaces.parameter());
-  if (!arguments.selector.empty()) parameters.emplace_back("select", arguments.selector);
+  append_selection(arguments.selection, parameters);
   append_device_filter(arguments.filter, FilterNames::OfPurpose, parameters);
   if (!arguments.purpose.empty()) parameters.emplace_back("purpose", arguments.purpose);
   append_range(arguments.range, parameters);
@@ -198,8 +200,7 @@ void add_export_command(CLI::App& app, Action& action) {
   auto arguments = std::make_shared<ExportArguments>();
   CLI::App* command = app.add_subcommand(
       "export", "Write readings to a file, a directory (a file a series) or stdout");
-  command->add_option("selector", arguments->selector,
-                      "device/sensor with globs * and ?; kitchen alone means kitchen/*");
+  add_selection(*command, arguments->selection, WithoutSelection::Other);
   add_device_filter(*command, arguments->filter, FilterNames::OfPurpose);
   command->get_option("--owner")->description(
       "All devices of one owner, in all namespaces and whatever their purposes;\n"

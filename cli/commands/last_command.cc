@@ -6,8 +6,8 @@
 #include "daemon_client.h"
 #include "help_text.h"
 #include "reading_output.h"
+#include "selection.h"
 #include "wire/routes.h"
-#include "wire/selector.h"
 
 namespace edgecase::cli {
 namespace {
@@ -15,16 +15,18 @@ namespace {
 struct LastArguments {
   ConnectionArguments connection;
   ReadingOutput output;
-  std::string selector = "*/*";
+  wire::SelectionTexts selection;
 };
 
 int run_last(const LastArguments& arguments) {
-  const Status status = wire::parse_selector(arguments.selector).status();
+  const Status status = check_selection(arguments.selection);
   if (!status.ok()) return report_failure(status);
   ReadingOutput output = arguments.output;
   output.with_age = true;
   DaemonClient client(arguments.connection);
-  return print_readings(client, wire::routes::kLast, {{"select", arguments.selector}}, output);
+  Parameters parameters;
+  append_selection(arguments.selection, parameters);
+  return print_readings(client, wire::routes::kLast, std::move(parameters), output);
 }
 
 }  // namespace
@@ -32,16 +34,13 @@ int run_last(const LastArguments& arguments) {
 void add_last_command(CLI::App& app, Action& action) {
   auto arguments = std::make_shared<LastArguments>();
   CLI::App* command = app.add_subcommand("last", "Print the newest reading of each series");
-  command
-      ->add_option("selector", arguments->selector,
-                   "device/sensor with globs * and ?; kitchen alone means kitchen/*")
-      ->capture_default_str();
+  add_selection(*command, arguments->selection, WithoutSelection::Everything);
   add_format_option(*command, arguments->output.format);
   add_zone_options(*command, arguments->output.zone);
   add_purpose_option(*command, arguments->output.purpose);
   add_namespace_options(*command, arguments->output.namespaces, AllNamespaces::Allowed);
   add_connection_options(*command, arguments->connection);
-  command->footer(help_footer({"edgecase last 'kitchen/*'"}));
+  command->footer(help_footer({"edgecase last 'kitchen/*' boiler/temp"}));
   command->callback(
       [arguments, &action] { action = [arguments] { return run_last(*arguments); }; });
 }

@@ -19,12 +19,12 @@
 #include "output.h"
 #include "plot/chart.h"
 #include "reading_output.h"
+#include "selection.h"
 #include "target_file.h"
 #include "time_arguments.h"
 #include "wire/errors.h"
 #include "wire/reading_format.h"
 #include "wire/routes.h"
-#include "wire/selector.h"
 #include "wire/time_text.h"
 
 namespace edgecase::cli {
@@ -37,7 +37,7 @@ struct PlotArguments {
   ConnectionArguments connection;
   NamespaceArguments namespaces;
   RangeArguments range;
-  std::string selector;
+  wire::SelectionTexts selection;
   std::string purpose;
   std::string svg;
   std::size_t width = 0;  // 0: the terminal's
@@ -72,11 +72,10 @@ ChartGlyphs terminal_glyphs() {
 }
 
 Result<std::vector<Series>> list_series(DaemonClient& client, const PlotArguments& arguments) {
-  EC_ASSIGN_OR_RETURN(
-      const std::string body,
-      client.get_small(path_with(wire::routes::kSeries, {{"ns", arguments.namespaces.parameter()},
-                                                         {"select", arguments.selector},
-                                                         {"purpose", arguments.purpose}})));
+  Parameters parameters{{"ns", arguments.namespaces.parameter()}, {"purpose", arguments.purpose}};
+  append_selection(arguments.selection, parameters);
+  EC_ASSIGN_OR_RETURN(const std::string body,
+                      client.get_small(path_with(wire::routes::kSeries, parameters)));
   const nlohmann::json document = nlohmann::json::parse(body, nullptr, false);
   std::vector<Series> list;
   if (!document.is_object() || !document.contains("series")) return list;
@@ -168,7 +167,7 @@ Status read_points(DaemonClient& client, const Series& series, const std::string
 }
 
 Result<std::vector<Chart>> read_charts(const PlotArguments& arguments, std::size_t dots) {
-  EC_TRY(wire::parse_selector(arguments.selector).status());
+  EC_TRY(check_selection(arguments.selection, WithoutSelection::Refused));
   EC_TRY(check_range(arguments.range));
   DaemonClient client(arguments.connection);
   EC_ASSIGN_OR_RETURN(const std::vector<Series> list, list_series(client, arguments));
@@ -222,10 +221,7 @@ void add_plot_command(CLI::App& app, Action& action) {
   auto arguments = std::make_shared<PlotArguments>();
   CLI::App* command =
       app.add_subcommand("plot", "Draw series over time, in the terminal or as SVG");
-  command
-      ->add_option("selector", arguments->selector,
-                   "device/sensor with globs * and ?; kitchen alone means kitchen/*")
-      ->required();
+  add_selection(*command, arguments->selection, WithoutSelection::Refused);
   add_range_options(*command, arguments->range);
   add_purpose_option(*command, arguments->purpose);
   command->add_option("--svg", arguments->svg, "Write the drawing to this file instead")

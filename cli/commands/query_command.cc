@@ -8,11 +8,11 @@
 #include "daemon_client.h"
 #include "help_text.h"
 #include "reading_output.h"
+#include "selection.h"
 #include "time_arguments.h"
 #include "wire/errors.h"
 #include "wire/query_request.h"
 #include "wire/routes.h"
-#include "wire/selector.h"
 #include "wire/time_text.h"
 
 namespace edgecase::cli {
@@ -22,7 +22,7 @@ struct QueryArguments {
   ConnectionArguments connection;
   ReadingOutput output;
   RangeArguments range;
-  std::string selector;
+  wire::SelectionTexts selection;
   std::string every;
   std::string aggregate;
   std::optional<std::uint64_t> limit;
@@ -30,7 +30,7 @@ struct QueryArguments {
 };
 
 Status check(const QueryArguments& arguments) {
-  EC_TRY(wire::parse_selector(arguments.selector).status());
+  EC_TRY(check_selection(arguments.selection, WithoutSelection::Refused));
   EC_TRY(check_range(arguments.range));
   if (!arguments.every.empty()) {
     EC_ASSIGN_OR_RETURN(const std::int64_t every, wire::parse_duration_ns(arguments.every));
@@ -43,7 +43,8 @@ Status check(const QueryArguments& arguments) {
 
 int run_query(const QueryArguments& arguments) {
   if (const Status status = check(arguments); !status.ok()) return report_failure(status);
-  Parameters parameters = {{"select", arguments.selector}};
+  Parameters parameters;
+  append_selection(arguments.selection, parameters);
   append_range(arguments.range, parameters);
   if (!arguments.every.empty()) parameters.emplace_back("every", arguments.every);
   if (!arguments.aggregate.empty()) parameters.emplace_back("agg", arguments.aggregate);
@@ -64,10 +65,7 @@ int run_query(const QueryArguments& arguments) {
 void add_query_command(CLI::App& app, Action& action) {
   auto arguments = std::make_shared<QueryArguments>();
   CLI::App* command = app.add_subcommand("query", "Print readings, ordered by series, then time");
-  command
-      ->add_option("selector", arguments->selector,
-                   "device/sensor with globs * and ?; kitchen alone means kitchen/*")
-      ->required();
+  add_selection(*command, arguments->selection, WithoutSelection::Refused);
   add_range_options(*command, arguments->range);
   command->add_option("--every", arguments->every,
                       "One row for each window of this length, as in 15m; needs --agg");
@@ -81,6 +79,7 @@ void add_query_command(CLI::App& app, Action& action) {
   add_connection_options(*command, arguments->connection);
   command->footer(
       help_footer({"edgecase query 'kitchen/*' --since 24h --every 1h --agg mean",
+                   "edgecase query --measurement cpu --tag host=pi --field usage_idle --since 1h",
                    "edgecase query boiler/temp --from 2026-11-01 --format csv > nov.csv"}));
   command->callback(
       [arguments, &action] { action = [arguments] { return run_query(*arguments); }; });

@@ -12,10 +12,10 @@
 #include "json_text.h"
 #include "output.h"
 #include "reading_output.h"
+#include "selection.h"
 #include "time_arguments.h"
 #include "wire/errors.h"
 #include "wire/routes.h"
-#include "wire/selector.h"
 #include "wire/time_text.h"
 
 namespace edgecase::cli {
@@ -24,7 +24,7 @@ namespace {
 struct RetentionArguments {
   ConnectionArguments connection;
   NamespaceArguments namespaces;
-  std::string selector;
+  wire::SelectionTexts selection;
   std::string keep;
   DeviceFilterArguments filter;
   bool json = false;
@@ -34,10 +34,15 @@ struct RetentionArguments {
 
 // What the daemon would refuse is said before it is asked.
 Status check(const RetentionArguments& arguments) {
-  if (arguments.selector.empty() == arguments.filter.empty()) {
-    return invalid_argument("say of what: a selector, or --owner, --purpose, --object, --label");
+  if (has_identity(arguments.selection)) {
+    return invalid_argument(
+        "rules are by names: one by measurement, tag or field would not hold for series that come "
+        "later; use selectors, as in '*/cpu.*'");
   }
-  if (!arguments.selector.empty()) EC_TRY(wire::parse_selector(arguments.selector).status());
+  if (arguments.selection.empty() == arguments.filter.empty()) {
+    return invalid_argument("say of what: selectors, or --owner, --purpose, --object, --label");
+  }
+  EC_TRY(check_selection(arguments.selection));
   if (arguments.keep.empty() || arguments.keep == "forever") return ok();
   EC_ASSIGN_OR_RETURN(const std::int64_t keep_ns, wire::parse_duration_ns(arguments.keep));
   return keep_ns > 0 ? ok() : invalid_argument("a retention of zero keeps nothing");
@@ -45,7 +50,7 @@ Status check(const RetentionArguments& arguments) {
 
 Parameters parameters_of(const RetentionArguments& arguments) {
   Parameters parameters{{"ns", arguments.namespaces.parameter()}};
-  if (!arguments.selector.empty()) parameters.emplace_back("select", arguments.selector);
+  append_selection(arguments.selection, parameters);
   append_device_filter(arguments.filter, FilterNames::Plain, parameters);
   if (!arguments.keep.empty()) parameters.emplace_back("keep", arguments.keep);
   return parameters;
@@ -69,6 +74,15 @@ int run_list(const RetentionArguments& arguments) {
   return finish_stdout();
 }
 
+// Whose readings they are, for messages.
+std::string text_of(const RetentionArguments& arguments) {
+  const std::vector<std::string>& selectors = arguments.selection.selectors;
+  if (selectors.size() == 1) return selectors.front();
+  if (selectors.empty()) return "these devices";
+  const Result<wire::Selection> selection = wire::parse_selection(arguments.selection);
+  return selection.ok() ? selection->text() : std::string();
+}
+
 // Whether to go on: asks where the preview of the change takes something.
 Result<bool> may_change(DaemonClient& client, Parameters parameters,
                         const RetentionArguments& arguments, const char* change) {
@@ -79,8 +93,7 @@ Result<bool> may_change(DaemonClient& client, Parameters parameters,
   if (!document.is_object()) return io_error("the daemon's answer is no object");
   const std::uint64_t erased = count_field(document, "erased_readings");
   if (erased == 0) return true;
-  const std::string whose =
-      arguments.selector.empty() ? std::string("these devices") : arguments.selector;
+  const std::string whose = text_of(arguments);
   return confirmed(std::string(change) + " erases " + count_text(erased) + " of " +
                        count_text(count_field(document, "readings")) + " readings of " + whose +
                        " (" + wire::format_size(count_field(document, "erased_bytes")) +
@@ -88,14 +101,24 @@ Result<bool> may_change(DaemonClient& client, Parameters parameters,
                    false);
 }
 
-// Where devices are meant by what is said of them, the duration is all that stands alone.
-RetentionArguments in_place(RetentionArguments arguments) {
-  if (!arguments.filter.empty() && arguments.keep.empty()) arguments.keep.swap(arguments.selector);
+bool is_duration(const std::string& text) {
+  return text == "forever" || wire::parse_duration_ns(text).ok();
+}
+
+// The last word is how long, where it must be, or where others stand before it.
+enum class Keep : unsigned char { Needed, Possible };
+RetentionArguments in_place(RetentionArguments arguments, Keep keep) {
+  std::vector<std::string>& words = arguments.selection.selectors;
+  const bool has_others = words.size() > 1 || !arguments.filter.empty();
+  if (words.empty() || !has_others) return arguments;
+  if (keep == Keep::Possible && !is_duration(words.back())) return arguments;
+  arguments.keep = words.back();
+  words.pop_back();
   return arguments;
 }
 
 int run_set(const RetentionArguments& given) {
-  const RetentionArguments arguments = in_place(given);
+  const RetentionArguments arguments = in_place(given, Keep::Needed);
   if (arguments.keep.empty())
     return report_failure(invalid_argument("say how long: 30d, 12h, or forever"));
   if (const Status checked = check(arguments); !checked.ok()) return report_failure(checked);
@@ -112,7 +135,7 @@ int run_set(const RetentionArguments& given) {
   if (document.is_object() && number_field(document, "series") &&
       count_field(document, "series") == 0)
     print_error("edgecase: nothing of %s is stored yet; the rule holds when it comes\n",
-                arguments.selector.c_str());
+                text_of(arguments).c_str());
   return arguments.json ? print_document(*body) : 0;
 }
 
@@ -132,7 +155,7 @@ int run_clear(const RetentionArguments& arguments) {
 }
 
 int run_preview(const RetentionArguments& given) {
-  const RetentionArguments arguments = in_place(given);
+  const RetentionArguments arguments = in_place(given, Keep::Possible);
   if (const Status checked = check(arguments); !checked.ok()) return report_failure(checked);
   DaemonClient client(arguments.connection);
   const Result<std::string> body =
@@ -182,9 +205,10 @@ CLI::App* add(CLI::App& parent, Action& action, const char* name, const char* pu
   return command;
 }
 
-void add_selector(CLI::App& command, RetentionArguments& arguments) {
-  command.add_option("selector", arguments.selector,
-                     "device/sensor with globs * and ?; kitchen alone means kitchen/*");
+constexpr char kThenHowLong[] = ",\nthen how long: 30d, 12h, 1h30m, or forever";
+
+void add_selector(CLI::App& command, RetentionArguments& arguments, const char* then = "") {
+  add_selection(command, arguments.selection, WithoutSelection::Other, then);
   add_device_filter(command, arguments.filter, FilterNames::Plain);
 }
 
@@ -206,8 +230,7 @@ void add_retention_command(CLI::App& app, Action& action) {
                           "Set a rule, for readings stored already too; what has expired never "
                           "comes back",
                           "edgecase retention set 'kitchen/*' 30d", set, run_set);
-  add_selector(*setting, *set);
-  setting->add_option("keep", set->keep, "30d, 12h, 1h30m, or forever");
+  add_selector(*setting, *set, kThenHowLong);
   setting->add_flag("--yes", set->yes,
                     "Do not ask; needed without a terminal where something would go");
   setting->add_flag("--json", set->json, "One JSON document");
@@ -224,8 +247,7 @@ void add_retention_command(CLI::App& app, Action& action) {
                           "What a rule would erase, how much, and when; without a duration: what "
                           "the rules that are set will",
                           "edgecase retention preview 'kitchen/*' 30d", previewed, run_preview);
-  add_selector(*preview, *previewed);
-  preview->add_option("keep", previewed->keep, "30d, 12h, 1h30m, or forever");
+  add_selector(*preview, *previewed, kThenHowLong);
   preview->add_flag("--json", previewed->json, "One JSON document");
   add_zone_options(*preview, previewed->zone);
 }

@@ -14,10 +14,10 @@
 #include "json_text.h"
 #include "output.h"
 #include "reading_output.h"
+#include "selection.h"
 #include "time_arguments.h"
 #include "wire/errors.h"
 #include "wire/routes.h"
-#include "wire/selector.h"
 #include "wire/time_text.h"
 
 namespace edgecase::cli {
@@ -28,7 +28,7 @@ enum class ListingKind : unsigned char { Series, Devices };
 struct ListingArguments {
   ConnectionArguments connection;
   NamespaceArguments namespaces;
-  std::string selector = "*/*";
+  wire::SelectionTexts selection;
   bool json = false;
   Zone zone;
   DeviceFilterArguments filter;  // of devices
@@ -74,12 +74,13 @@ int print_table(const nlohmann::json& rows, ListingKind kind, bool with_namespac
 
 // Prints the list; returns the exit code.
 int run_listing(const ListingArguments& arguments, ListingKind kind) {
-  const Status checked = wire::parse_selector(arguments.selector).status();
+  const Status checked = check_selection(arguments.selection);
   if (!checked.ok()) return report_failure(checked);
   const bool series = kind == ListingKind::Series;
   const char* route = series ? wire::routes::kSeries : wire::routes::kDevices;
   DaemonClient client(arguments.connection);
-  Parameters parameters{{"ns", arguments.namespaces.parameter()}, {"select", arguments.selector}};
+  Parameters parameters{{"ns", arguments.namespaces.parameter()}};
+  append_selection(arguments.selection, parameters);
   append_device_filter(arguments.filter, FilterNames::Plain, parameters);
   const Result<std::string> body = client.get_small(path_with(route, parameters));
   if (!body.ok()) return report_failure(body.status());
@@ -103,10 +104,7 @@ void add(CLI::App& app, Action& action, const char* name, const char* purpose, c
          ListingKind kind) {
   auto arguments = std::make_shared<ListingArguments>();
   CLI::App* command = app.add_subcommand(name, purpose);
-  command
-      ->add_option("selector", arguments->selector,
-                   "device/sensor with globs * and ?; kitchen alone means kitchen/*")
-      ->capture_default_str();
+  add_selection(*command, arguments->selection, WithoutSelection::Everything);
   if (kind == ListingKind::Devices)
     add_device_filter(*command, arguments->filter, FilterNames::Plain);
   command->add_flag("--json", arguments->json, "One JSON document");

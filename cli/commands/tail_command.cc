@@ -15,10 +15,10 @@
 #include "output.h"
 #include "reading_output.h"
 #include "reading_table.h"
+#include "selection.h"
 #include "wire/errors.h"
 #include "wire/reading_format.h"
 #include "wire/routes.h"
-#include "wire/selector.h"
 
 namespace edgecase::cli {
 namespace {
@@ -33,7 +33,7 @@ constexpr std::size_t kTextBytes = 256u << 10;
 struct TailArguments {
   ConnectionArguments connection;
   NamespaceArguments namespaces;
-  std::string selector;
+  wire::SelectionTexts selection;
   std::string purpose;
   std::string format;
   std::optional<std::uint64_t> limit;
@@ -58,7 +58,7 @@ class Follower {
         left_(arguments.limit),
         table_(arguments.namespaces.all ? NamespaceColumn::Shown : NamespaceColumn::Hidden,
                std::nullopt, std::nullopt, stdout, arguments.zone),
-        catch_up_(client_, arguments.namespaces, arguments.selector, arguments.purpose) {
+        catch_up_(client_, arguments.namespaces, arguments.selection, arguments.purpose) {
     client_.keep_connection();
   }
 
@@ -91,9 +91,8 @@ class Follower {
 
  private:
   std::string path() const {
-    Parameters parameters = {{"ns", arguments_.namespaces.parameter()},
-                             {"select", arguments_.selector},
-                             {"format", "ndjson"}};
+    Parameters parameters = {{"ns", arguments_.namespaces.parameter()}, {"format", "ndjson"}};
+    append_selection(arguments_.selection, parameters);
     if (!arguments_.purpose.empty()) parameters.emplace_back("purpose", arguments_.purpose);
     if (!cursor_.empty()) parameters.emplace_back("cursor", cursor_);
     if (left_) parameters.emplace_back("limit", std::to_string(*left_));
@@ -163,7 +162,7 @@ class Follower {
 };
 
 int run_tail(const TailArguments& arguments) {
-  const Status status = wire::parse_selector(arguments.selector).status();
+  const Status status = check_selection(arguments.selection, WithoutSelection::Refused);
   if (!status.ok()) return report_failure(status);
   Follower follower(arguments);
   bool away = false;
@@ -198,10 +197,7 @@ void add_tail_command(CLI::App& app, Action& action) {
                          "of the daemon,\nor when it was away, those come first that were stored "
                          "meanwhile, ordered by series and\ntime: of each series what is later "
                          "than all it had before");
-  command
-      ->add_option("selector", arguments->selector,
-                   "device/sensor with globs * and ?; kitchen alone means kitchen/*")
-      ->required();
+  add_selection(*command, arguments->selection, WithoutSelection::Refused);
   command
       ->add_option("--format", arguments->format,
                    "table, csv, ndjson or line; else table on a terminal, csv into a pipe")

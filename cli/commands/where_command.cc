@@ -8,8 +8,8 @@
 #include "json_text.h"
 #include "output.h"
 #include "reading_output.h"
+#include "selection.h"
 #include "wire/routes.h"
-#include "wire/selector.h"
 #include "wire/time_text.h"
 
 namespace edgecase::cli {
@@ -18,17 +18,17 @@ namespace {
 struct WhereArguments {
   ConnectionArguments connection;
   NamespaceArguments namespaces;
-  std::string selector;
+  wire::SelectionTexts selection;
   bool json = false;
 };
 
 int run_where(const WhereArguments& arguments) {
-  if (const Status checked = wire::parse_selector(arguments.selector).status(); !checked.ok())
-    return report_failure(checked);
+  const Status checked = check_selection(arguments.selection, WithoutSelection::Refused);
+  if (!checked.ok()) return report_failure(checked);
   DaemonClient client(arguments.connection);
-  const Result<std::string> body =
-      client.get_small(path_with(wire::routes::kWhere, {{"ns", arguments.namespaces.parameter()},
-                                                        {"select", arguments.selector}}));
+  Parameters parameters{{"ns", arguments.namespaces.parameter()}};
+  append_selection(arguments.selection, parameters);
+  const Result<std::string> body = client.get_small(path_with(wire::routes::kWhere, parameters));
   if (!body.ok()) return report_failure(body.status());
   if (arguments.json) {
     write_out(stdout, *body + (body->ends_with('\n') ? "" : "\n"));
@@ -66,10 +66,7 @@ void add_where_command(CLI::App& app, Action& action) {
   const auto arguments = std::make_shared<WhereArguments>();
   CLI::App* command = app.add_subcommand(
       "where", "Which files on which drive hold it, where that is, and how many bytes");
-  command
-      ->add_option("selector", arguments->selector,
-                   "device/sensor with globs * and ?; kitchen alone means kitchen/*")
-      ->required();
+  add_selection(*command, arguments->selection, WithoutSelection::Refused);
   command->add_flag("--json", arguments->json, "One JSON document");
   add_namespace_options(*command, arguments->namespaces, AllNamespaces::Allowed);
   add_connection_options(*command, arguments->connection);

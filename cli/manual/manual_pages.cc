@@ -180,7 +180,10 @@ std::string edgecase_page(const Command& root) {
       "after its store.\n.PP\nA reading belongs to a series, " +
       italic("device") + "/" + italic("sensor") +
       ", inside a namespace. A selector names series with the globs * and ?; a device alone "
-      "means all of its sensors. Times are RFC 3339, a date alone, @ and Unix seconds, "
+      "means all of its sensors. Of several what any of them matches is meant; "
+      "\\-\\-measurement, \\-\\-tag and \\-\\-field narrow it to what series were called where "
+      "they "
+      "came from. Times are RFC 3339, a date alone, @ and Unix seconds, "
       "\\(dqnow\\(dq, or relative as in \\-15m or \\-7d; durations take the units ns us ms s m h d "
       "w.\n.PP\nData goes to standard output, messages, progress and errors to standard "
       "error.\n";

@@ -7,6 +7,7 @@ namespace edgecase::audit {
 namespace {
 
 constexpr char kMark = '~';
+constexpr std::string_view kBetweenSelectors = ", ";
 
 std::uint64_t first_64_bits(const auth::Pseudonym& pseudonym) {
   std::uint64_t number = 0;
@@ -64,6 +65,24 @@ void RecordNames::describe(std::string_view namespace_name, const wire::Selector
   record.selector += "/" + part("sensor", namespace_name, selector.sensor);
 }
 
+void RecordNames::describe(std::string_view namespace_name,
+                           std::span<const wire::Selector> selectors, Record& record) const {
+  if (selectors.size() == 1) return describe(namespace_name, selectors.front(), record);
+  std::string all;
+  for (const wire::Selector& each : selectors) {
+    Record one;
+    describe(namespace_name, each, one);
+    if (!all.empty()) all += kBetweenSelectors;
+    all += one.selector;
+    record.reaches_more = record.reaches_more || one.reaches_more;
+    record.targets.insert(record.targets.end(), one.targets.begin(), one.targets.end());
+  }
+  // Devices that are named and those that were reached have one list.
+  if (record.targets.size() > kTargetsMax) record.reaches_more = true;
+  if (record.reaches_more) record.targets.clear();
+  record.selector = selectors.size() > kSelectorsTold ? "*/*" : all;
+}
+
 std::string pseudonym_text(std::uint64_t pseudonym) {
   std::string text;
   for (int shift = 60; shift >= 0; shift -= 4) {
@@ -84,10 +103,15 @@ bool concerns(const Record& record, std::uint64_t pseudonym, std::string_view na
 bool may_reach(const Record& record, std::string_view namespace_name, std::string_view device) {
   if (!record.reaches_more) return false;
   if (record.namespace_name != namespace_name && record.namespace_name != "*") return false;
-  const std::string_view glob =
-      std::string_view(record.selector).substr(0, record.selector.find('/'));
-  // Without a selector it was asked by owner or label.
-  return glob.empty() || glob.starts_with(kMark) || wire::glob_matches(glob, device);
+  std::string_view rest = record.selector;
+  do {
+    const std::string_view one = rest.substr(0, rest.find(kBetweenSelectors));
+    rest.remove_prefix(std::min(rest.size(), one.size() + kBetweenSelectors.size()));
+    const std::string_view glob = one.substr(0, one.find('/'));
+    // Without a selector it was asked by owner or label.
+    if (glob.empty() || glob.starts_with(kMark) || wire::glob_matches(glob, device)) return true;
+  } while (!rest.empty());
+  return false;
 }
 
 }  // namespace edgecase::audit

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -34,6 +35,11 @@ class RecordNames {
   // What may be written of a selector: globs without a literal character (`*`, `?*`) as they are,
   // everything else as a pseudonym. A device named exactly becomes a target.
   void describe(std::string_view namespace_name, const wire::Selector& selector,
+                Record& record) const;
+  // The same of several, with `, ` between; of more than kSelectorsTold no more than that they may
+  // be any.
+  static constexpr std::size_t kSelectorsTold = 8;
+  void describe(std::string_view namespace_name, std::span<const wire::Selector> selectors,
                 Record& record) const;
 
  private:

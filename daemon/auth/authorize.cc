@@ -1,5 +1,8 @@
 #include "auth/authorize.h"
 
+#include <iterator>
+#include <utility>
+
 namespace edgecase::auth {
 namespace {
 
@@ -79,6 +82,22 @@ Status authorize(Operation operation, const Principal& principal, std::string_vi
     return ok();
   }
   return outside_scope(grant, operation, selector.device + "/" + selector.sensor);
+}
+
+Result<wire::Selection> authorize(Operation operation, const Principal& principal,
+                                  std::string_view namespace_name, wire::Selection selection,
+                                  std::vector<wire::LeftSelector>& left) {
+  std::vector<wire::LeftSelector> refused;
+  std::erase_if(selection.selectors, [&](const wire::Selector& each) {
+    Status status = authorize(operation, principal, namespace_name, each);
+    if (status.ok()) return false;
+    refused.push_back({each, std::move(status)});
+    return true;
+  });
+  if (selection.selectors.empty()) return refused.front().why;
+  left.insert(left.end(), std::make_move_iterator(refused.begin()),
+              std::make_move_iterator(refused.end()));
+  return selection;
 }
 
 bool allows(Operation operation, const Principal& principal, std::string_view namespace_name,

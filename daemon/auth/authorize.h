@@ -10,10 +10,11 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "edgecase/result.h"
 #include "wire/reading.h"
-#include "wire/selector.h"
+#include "wire/selection.h"
 
 namespace edgecase::auth {
 
@@ -76,6 +77,11 @@ Status authorize_write(const Principal& principal, const wire::Reading& reading)
 // it; other names beginning with `_` not.
 Status authorize(Operation operation, const Principal& principal, std::string_view namespace_name,
                  const wire::Selector& selector);
+// The same of a selection: without the selectors of which nothing is allowed, which join `left`. An
+// error, that of the first one: nothing of any is.
+Result<wire::Selection> authorize(Operation operation, const Principal& principal,
+                                  std::string_view namespace_name, wire::Selection selection,
+                                  std::vector<wire::LeftSelector>& left);
 bool allows(Operation operation, const Principal& principal, std::string_view namespace_name,
             std::string_view device, std::string_view sensor);
 

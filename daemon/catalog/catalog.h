@@ -19,7 +19,7 @@
 #include "edgecase/engine.h"
 #include "wire/identity.h"
 #include "wire/reading.h"
-#include "wire/selector.h"
+#include "wire/selection.h"
 
 namespace edgecase::catalog {
 
@@ -48,6 +48,10 @@ struct SeriesEntry {
   // Its identity's bytes (wire/identity.h); empty: that of its names.
   Bytes identity = {};
 };
+
+// The identity of an entry: that of its names where it came without one. Corruption: its bytes are
+// none.
+Result<wire::Identity> identity_of(const SeriesEntry& entry);
 
 struct DeviceEntry {
   std::string namespace_name, device;
@@ -152,12 +156,20 @@ class Catalog {
                                    std::string_view sensor) const = 0;
   // The series that match, ordered by namespace, device, sensor. An empty namespace means all but
   // those whose names begin with `_`.
-  virtual std::vector<SeriesEntry> select(std::string_view namespace_name,
-                                          const wire::Selector& selector) const = 0;
-  // The same as numbers that lead to them for as long as the catalog is there; NotFound: the series
-  // is gone.
-  virtual std::vector<SeriesRow> select_rows(std::string_view namespace_name,
-                                             const wire::Selector& selector) const = 0;
+  std::vector<SeriesEntry> select(std::string_view namespace_name,
+                                  const wire::Selector& selector) const;
+  // The same as numbers that lead to them for as long as the catalog is there.
+  std::vector<SeriesRow> select_rows(std::string_view namespace_name,
+                                     const wire::Selector& selector) const {
+    return rows_of(namespace_name, {&selector, 1});
+  }
+  // The same of a selection, each series once.
+  std::vector<SeriesRow> select_rows(std::string_view namespace_name,
+                                     const wire::Selection& selection) const;
+  // Series that one of the selectors matches, each once and in the same order.
+  virtual std::vector<SeriesRow> rows_of(std::string_view namespace_name,
+                                         std::span<const wire::Selector> selectors) const = 0;
+  // NotFound: the series is gone.
   virtual Result<SeriesEntry> series_at(SeriesRow row) const = 0;
   // The names alone, which is less work. False: the series is gone.
   virtual bool read_names(SeriesRow row, std::string& namespace_name, std::string& device,
@@ -166,7 +178,7 @@ class Catalog {
   virtual void read_measurement(SeriesRow row, std::string& measurement) const = 0;
   // One after another what select() answers at once, until `take` returns an error, which is
   // answered then. What is gone when its turn comes is left out.
-  Status each(std::string_view namespace_name, const wire::Selector& selector,
+  Status each(std::string_view namespace_name, const wire::Selection& selection,
               const std::function<Status(const SeriesEntry&)>& take) const;
   // Devices, also those without a series left, in the same order and of the same namespaces.
   virtual std::vector<DeviceEntry> devices(std::string_view namespace_name,
@@ -178,6 +190,9 @@ class Catalog {
   // NotFound: the device is gone.
   virtual std::uint32_t device_rows() const = 0;
   virtual Result<DeviceEntry> device_at(std::uint32_t row) const = 0;
+  // What the sensor of the reading's series is called, or would be: not as the reading says where
+  // that name is another identity's.
+  virtual std::string sensor_name(const wire::Reading& reading) const = 0;
   // Whether a series of that name has this identity, or none that is known.
   virtual bool may_be(std::string_view namespace_name, std::string_view device,
                       std::string_view sensor, const wire::SeriesIdentity& identity) const = 0;

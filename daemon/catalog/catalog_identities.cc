@@ -62,6 +62,16 @@ void MemoryCatalog::read_measurement(SeriesRow row, std::string& measurement) co
   }
 }
 
+std::string MemoryCatalog::sensor_name(const wire::Reading& reading) const {
+  std::string name;
+  const ReaderLock lock(mutex_);
+  const std::uint32_t namespace_row = find_namespace_row(reading.namespace_name);
+  const std::uint32_t device_row =
+      namespace_row == kNoRow ? kNoRow : find_device_row(namespace_row, reading.device);
+  if (device_row != kNoRow) find_series_row(device_row, reading, name);
+  return name.empty() ? std::string(reading.sensor) : name;
+}
+
 bool MemoryCatalog::may_be(std::string_view namespace_name, std::string_view device,
                            std::string_view sensor, const wire::SeriesIdentity& identity) const {
   const ReaderLock lock(mutex_);

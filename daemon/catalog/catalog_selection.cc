@@ -7,12 +7,45 @@
 
 namespace edgecase::catalog {
 
-Status Catalog::each(std::string_view namespace_name, const wire::Selector& selector,
+Status Catalog::each(std::string_view namespace_name, const wire::Selection& selection,
                      const std::function<Status(const SeriesEntry&)>& take) const {
-  for (const SeriesRow row : select_rows(namespace_name, selector)) {
+  for (const SeriesRow row : select_rows(namespace_name, selection)) {
     if (const auto entry = series_at(row); entry.ok()) EC_TRY(take(*entry));
   }
   return ok();
+}
+
+std::vector<SeriesEntry> Catalog::select(std::string_view namespace_name,
+                                         const wire::Selector& selector) const {
+  std::vector<SeriesEntry> entries;
+  for (const SeriesRow row : select_rows(namespace_name, selector)) {
+    if (auto entry = series_at(row); entry.ok()) entries.push_back(*std::move(entry));
+  }
+  return entries;
+}
+
+std::vector<SeriesRow> Catalog::select_rows(std::string_view namespace_name,
+                                            const wire::Selection& selection) const {
+  std::vector<SeriesRow> rows = rows_of(namespace_name, selection.selectors);
+  if (selection.identity.empty()) return rows;
+  // One after another, so that nobody who writes waits for all of them.
+  std::string measurement;
+  std::erase_if(rows, [&](SeriesRow row) {
+    read_measurement(row, measurement);
+    if (!selection.identity.allow_measurement(measurement)) return true;
+    const auto entry = series_at(row);
+    if (!entry.ok()) return true;
+    const auto identity = identity_of(*entry);
+    return !identity.ok() || !selection.identity.hold_for(*identity);
+  });
+  return rows;
+}
+
+Result<wire::Identity> identity_of(const SeriesEntry& entry) {
+  if (!entry.identity.empty()) return wire::decode_identity(entry.identity);
+  return wire::Identity{entry.sensor,
+                        {{std::string(wire::kDeviceTag), entry.device}},
+                        std::string(wire::kValueField)};
 }
 
 Result<SeriesEntry> MemoryCatalog::find(std::string_view namespace_name, std::string_view device,
@@ -35,70 +68,94 @@ Result<SeriesEntry> MemoryCatalog::find(std::string_view namespace_name, std::st
   return entry_of(series_row);
 }
 
-std::vector<SeriesEntry> MemoryCatalog::select(std::string_view namespace_name,
-                                               const wire::Selector& selector) const {
-  std::vector<SeriesEntry> entries;
-  for (const SeriesRow row : select_rows(namespace_name, selector)) {
-    if (auto entry = series_at(row); entry.ok()) entries.push_back(*std::move(entry));
-  }
-  return entries;
-}
-
-std::vector<SeriesRow> MemoryCatalog::select_rows(std::string_view namespace_name,
-                                                  const wire::Selector& selector) const {
+std::vector<SeriesRow> MemoryCatalog::rows_of(std::string_view namespace_name,
+                                              std::span<const wire::Selector> selectors) const {
   std::vector<SeriesRow> rows;
   const ReaderLock lock(mutex_);
-  if (!namespace_name.empty() && wire::is_literal(selector.device)) {
-    const std::uint32_t namespace_row = find_namespace_row(namespace_name);
-    if (namespace_row == kNoRow) return rows;
-    const std::uint32_t device_row =
-        find_device_row(namespace_row, wire::unescape_name(selector.device));
-    if (device_row != kNoRow) append_series_of(device_row, selector.sensor, rows);
-    return rows;
-  }
-  std::vector<const NamespaceRow*> owners;
-  for (const NamespaceRow& owner : namespaces_) {
-    const bool in_scope = namespace_name.empty()
-                              ? !owner.name.empty() && !owner.name.starts_with('_')
-                              : owner.name == namespace_name;
-    if (in_scope) owners.push_back(&owner);
-  }
-  std::sort(owners.begin(), owners.end(),
-            [](const auto* a, const auto* b) { return a->name < b->name; });
-  std::vector<std::uint32_t> devices;
-  for (const NamespaceRow* owner : owners) {
-    devices.clear();
-    for (std::uint32_t row = owner->last_device; row != kNoRow; row = devices_[row].before) {
-      if (wire::glob_matches(selector.device, devices_[row].name)) devices.push_back(row);
+  std::vector<std::uint32_t> owners;
+  if (!namespace_name.empty()) {
+    const std::uint32_t row = find_namespace_row(namespace_name);
+    if (row != kNoRow) owners.push_back(row);
+  } else {
+    for (std::uint32_t row = 0; row < namespaces_.size(); ++row) {
+      const std::string& name = namespaces_[row].name;
+      if (!name.empty() && !name.starts_with('_')) owners.push_back(row);
     }
-    std::sort(devices.begin(), devices.end(),
+    std::sort(owners.begin(), owners.end(),
               [this](std::uint32_t a, std::uint32_t b)
-                  EC_REQUIRES_SHARED(mutex_) { return devices_[a].name < devices_[b].name; });
-    for (const std::uint32_t row : devices) append_series_of(row, selector.sensor, rows);
+                  EC_REQUIRES_SHARED(mutex_) { return namespaces_[a].name < namespaces_[b].name; });
+  }
+  std::vector<std::uint32_t> devices;
+  for (const std::uint32_t owner : owners) {
+    devices.clear();
+    append_devices_of(owner, selectors, devices);
+    for (const std::uint32_t row : devices) append_series_of(row, selectors, rows);
   }
   return rows;
 }
 
-// In the order of their names.
-void MemoryCatalog::append_series_of(std::uint32_t device_row, std::string_view sensor_glob,
-                                     std::vector<SeriesRow>& rows) const {
-  if (wire::is_literal(sensor_glob)) {
-    const std::uint32_t row = find_series_row(device_row, wire::unescape_name(sensor_glob));
-    if (row != kNoRow && series_[row].durable) rows.push_back(row);
-    return;
+// In the order of their names, each once.
+void MemoryCatalog::append_devices_of(std::uint32_t namespace_row,
+                                      std::span<const wire::Selector> selectors,
+                                      std::vector<std::uint32_t>& devices) const {
+  const bool are_named =
+      std::all_of(selectors.begin(), selectors.end(),
+                  [](const wire::Selector& each) { return wire::is_literal(each.device); });
+  if (are_named) {
+    for (const wire::Selector& each : selectors) {
+      const std::uint32_t row = find_device_row(namespace_row, wire::unescape_name(each.device));
+      if (row != kNoRow) devices.push_back(row);
+    }
+  } else {
+    for (std::uint32_t row = namespaces_[namespace_row].last_device; row != kNoRow;
+         row = devices_[row].before) {
+      const bool is_meant =
+          std::any_of(selectors.begin(), selectors.end(),
+                      [&](const wire::Selector& each) EC_REQUIRES_SHARED(mutex_) {
+                        return wire::glob_matches(each.device, devices_[row].name);
+                      });
+      if (is_meant) devices.push_back(row);
+    }
   }
+  if (devices.size() < 2) return;
+  std::sort(devices.begin(), devices.end(),
+            [this](std::uint32_t a, std::uint32_t b)
+                EC_REQUIRES_SHARED(mutex_) { return devices_[a].name < devices_[b].name; });
+  devices.erase(std::unique(devices.begin(), devices.end()), devices.end());
+}
+
+// In the order of their names, each once.
+void MemoryCatalog::append_series_of(std::uint32_t device_row,
+                                     std::span<const wire::Selector> selectors,
+                                     std::vector<SeriesRow>& rows) const {
   const auto before = static_cast<std::ptrdiff_t>(rows.size());
+  std::vector<std::string_view> globs;
+  for (const wire::Selector& each : selectors) {
+    const bool is_of_device =
+        selectors.size() == 1 || wire::glob_matches(each.device, devices_[device_row].name);
+    if (!is_of_device) continue;
+    if (!wire::is_literal(each.sensor)) {
+      globs.emplace_back(each.sensor);
+      continue;
+    }
+    const std::uint32_t row = find_series_row(device_row, wire::unescape_name(each.sensor));
+    if (row != kNoRow && series_[row].durable) rows.push_back(row);
+  }
   std::string name;
-  for (std::uint32_t row = devices_[device_row].last_series; row != kNoRow;
+  for (std::uint32_t row = globs.empty() ? kNoRow : devices_[device_row].last_series; row != kNoRow;
        row = series_[row].before) {
     if (!series_[row].durable) continue;
     sensor_names_.read(series_[row].name, name);
-    if (wire::glob_matches(sensor_glob, name)) rows.push_back(row);
+    const bool is_meant = std::any_of(globs.begin(), globs.end(), [&name](std::string_view glob) {
+      return wire::glob_matches(glob, name);
+    });
+    if (is_meant) rows.push_back(row);
   }
   std::sort(rows.begin() + before, rows.end(),
             [this](std::uint32_t a, std::uint32_t b) EC_REQUIRES_SHARED(mutex_) {
-              return sensor_names_.is_before(series_[a].name, series_[b].name);
+              return a != b && sensor_names_.is_before(series_[a].name, series_[b].name);
             });
+  rows.erase(std::unique(rows.begin() + before, rows.end()), rows.end());
 }
 
 SeriesEntry MemoryCatalog::entry_of(std::uint32_t series_row) const {

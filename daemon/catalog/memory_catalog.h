@@ -53,10 +53,8 @@ class MemoryCatalog final : public Catalog {
   void confirm(const CatalogAdditions& additions) override;
   Result<SeriesEntry> find(std::string_view namespace_name, std::string_view device,
                            std::string_view sensor) const override;
-  std::vector<SeriesEntry> select(std::string_view namespace_name,
-                                  const wire::Selector& selector) const override;
-  std::vector<SeriesRow> select_rows(std::string_view namespace_name,
-                                     const wire::Selector& selector) const override;
+  std::vector<SeriesRow> rows_of(std::string_view namespace_name,
+                                 std::span<const wire::Selector> selectors) const override;
   Result<SeriesEntry> series_at(SeriesRow row) const override;
   bool read_names(SeriesRow row, std::string& namespace_name, std::string& device,
                   std::string& sensor) const override;
@@ -65,6 +63,7 @@ class MemoryCatalog final : public Catalog {
                                    std::string_view device_glob) const override;
   std::uint32_t device_rows() const override;
   Result<DeviceEntry> device_at(std::uint32_t row) const override;
+  std::string sensor_name(const wire::Reading& reading) const override;
   bool may_be(std::string_view namespace_name, std::string_view device, std::string_view sensor,
               const wire::SeriesIdentity& identity) const override;
   bool has_old(std::string_view namespace_name, std::string_view device,
@@ -154,7 +153,9 @@ class MemoryCatalog final : public Catalog {
   std::string name_of(const SensorRow& series) const EC_REQUIRES_SHARED(mutex_);
   std::uint64_t bytes_with(const Growth& growth) const EC_REQUIRES_SHARED(mutex_);
   SeriesEntry entry_of(std::uint32_t series_row) const EC_REQUIRES_SHARED(mutex_);
-  void append_series_of(std::uint32_t device_row, std::string_view sensor_glob,
+  void append_devices_of(std::uint32_t namespace_row, std::span<const wire::Selector> selectors,
+                         std::vector<std::uint32_t>& devices) const EC_REQUIRES_SHARED(mutex_);
+  void append_series_of(std::uint32_t device_row, std::span<const wire::Selector> selectors,
                         std::vector<SeriesRow>& rows) const EC_REQUIRES_SHARED(mutex_);
   std::size_t counted_namespaces() const EC_REQUIRES_SHARED(mutex_);
   static Status count_limit(const std::string& what, std::size_t limit);

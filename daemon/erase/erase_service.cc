@@ -148,6 +148,7 @@ Result<ErasePreview> EraseService::preview(const auth::Principal& principal,
   if (request.has_all_times()) preview.devices = target.device_count();
   preview.series = target.series.size();
   preview.is_everything = target.is_everything;
+  preview.left = target.left;
   preview.takes_whole_devices = request.has_all_times() && target.single_series.empty();
   preview.amount.readings = 0;
   preview.amount.bytes = 0;
@@ -256,7 +257,8 @@ void EraseService::tell_memory() {
 }
 
 Result<Certificate> EraseService::erase(const auth::Principal& principal,
-                                        const EraseRequest& request, Everything everything) {
+                                        const EraseRequest& request, Everything everything,
+                                        std::vector<wire::LeftSelector>* left) {
   const std::int64_t asked_ns = parts_.clock.wall_ns();
   // Counting takes long and is done while readings go on coming.
   EC_ASSIGN_OR_RETURN(const ErasePreview counted, preview(principal, request));
@@ -264,6 +266,7 @@ Result<Certificate> EraseService::erase(const auth::Principal& principal,
     return invalid_argument("this would erase all " + std::to_string(counted.series) +
                             " series there are; if that is meant, say yes=true");
   }
+  if (left != nullptr) *left = counted.left;
   const MutexLock erasing(erase_mutex_);
   {
     const MutexLock lock(mutex_);

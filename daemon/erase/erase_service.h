@@ -64,6 +64,7 @@ struct ErasePreview {
   bool is_everything = false;
   bool takes_whole_devices = false;  // and nothing else
   std::vector<Series> matched;
+  std::vector<wire::LeftSelector> left;  // of several selectors those that take nothing
 };
 
 // How far an erasure goes, and in words why no further.
@@ -98,8 +99,10 @@ class EraseService {
   // more than kFencesMax devices and single series);
   // Busy (kPendingMax, kRangesPerFenceMax); the engine's: then nothing has
   // changed, unless it is of the metadata drive (IoError, OutOfSpace), when it may have.
+  // `left`, which may be null, is told of selectors that take nothing.
   Result<Certificate> erase(const auth::Principal& principal, const EraseRequest& request,
-                            Everything everything = Everything::Allowed)
+                            Everything everything = Everything::Allowed,
+                            std::vector<wire::LeftSelector>* left = nullptr)
       EC_EXCLUDES(erase_mutex_, mutex_);
 
   // Has the engine remove the bytes of what is pending. Errors: the engine's; it stays pending.

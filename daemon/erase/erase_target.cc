@@ -24,13 +24,13 @@ Bytes prefix_of(const catalog::SeriesId& id, std::size_t bytes) {
   return key;
 }
 
-// Takes a namespace, or all, and a selector.
-using SelectorTaker = std::function<Status(const std::string&, const wire::Selector&)>;
+// Takes a namespace, or all, and a selection.
+using SelectionTaker = std::function<Status(const std::string&, const wire::Selection&)>;
 
-// Selectors that the request stands for, one after another.
-Status each_selector(const catalog::DeviceIndex& devices, const EraseRequest& request,
-                     const SelectorTaker& take) {
-  if (request.devices.empty()) return take(request.namespace_name, request.selector);
+// Selections that the request stands for, one after another.
+Status each_selection(const catalog::DeviceIndex& devices, const EraseRequest& request,
+                      const wire::Selection& selection, const SelectionTaker& take) {
+  if (request.devices.empty()) return take(request.namespace_name, selection);
   bool is_any = false;
   for (catalog::DevicePage page{std::nullopt, kDevicesPerPage};;) {
     EC_ASSIGN_OR_RETURN(const std::vector<DeviceName> found,
@@ -38,7 +38,9 @@ Status each_selector(const catalog::DeviceIndex& devices, const EraseRequest& re
     for (const DeviceName& name : found) {
       if (request.namespace_name.empty() && name.namespace_name.starts_with('_')) continue;
       is_any = true;
-      EC_TRY(take(name.namespace_name, {wire::escape_name(name.device), "*"}));
+      wire::Selection of_device = wire::Selector{wire::escape_name(name.device), "*"};
+      of_device.identity = selection.identity;
+      EC_TRY(take(name.namespace_name, of_device));
     }
     if (found.size() < page.limit) break;
     page.after = found.back();
@@ -68,10 +70,10 @@ Status add_devices(const catalog::Catalog& catalog, const catalog::DeviceIndex& 
 
 // The series that may be erased; answers how many may not.
 std::size_t add_series(const catalog::Catalog& catalog, const auth::Principal& principal,
-                       const std::string& namespace_name, const wire::Selector& selector,
+                       const std::string& namespace_name, const wire::Selection& selection,
                        std::vector<catalog::SeriesRow>& series) {
   std::size_t refused = 0;
-  for (const catalog::SeriesRow row : catalog.select_rows(namespace_name, selector)) {
+  for (const catalog::SeriesRow row : catalog.select_rows(namespace_name, selection)) {
     const auto entry = catalog.series_at(row);
     if (!entry.ok()) continue;
     if (auth::allows(Operation::Erase, principal, entry->namespace_name, entry->device,
@@ -97,6 +99,31 @@ void add_single_series(const catalog::Catalog& catalog, EraseTarget& target) {
   }
 }
 
+template <typename Item>
+void sort_once(std::vector<Item>& items) {
+  std::sort(items.begin(), items.end());
+  items.erase(std::unique(items.begin(), items.end()), items.end());
+}
+
+// Tells which of several selectors take nothing, so that nobody believes that they did.
+void leave_out_idle(const catalog::Catalog& catalog, const EraseRequest& request,
+                    const wire::Selection& allowed, EraseTarget& target) {
+  if (allowed.selectors.size() < 2) return;
+  for (const wire::Selector& each : allowed.selectors) {
+    wire::Selection one = each;
+    one.identity = allowed.identity;
+    bool is_any = !catalog.select_rows(request.namespace_name, one).empty();
+    if (!is_any && each.sensor == "*" && one.identity.empty()) {
+      is_any = !catalog.select_device_rows(request.namespace_name, each.device).empty() ||
+               std::any_of(target.only_said.begin(), target.only_said.end(),
+                           [&each](const DeviceName& name) {
+                             return wire::glob_matches(each.device, name.device);
+                           });
+    }
+    if (!is_any) target.left.push_back({each, not_found("nothing matches " + one.text())});
+  }
+}
+
 }  // namespace
 
 Result<EraseTarget> resolve_target(const catalog::Catalog& catalog,
@@ -104,26 +131,36 @@ Result<EraseTarget> resolve_target(const catalog::Catalog& catalog,
                                    const auth::Principal& principal, const EraseRequest& request) {
   if (request.to_ns && request.range().from_ns >= *request.to_ns)
     return invalid_argument("the range of times is empty: from is not before to");
-  EC_TRY(auth::authorize(Operation::Erase, principal, request.namespace_name, request.selector));
+  EraseTarget target;
+  EC_ASSIGN_OR_RETURN(wire::Selection allowed,
+                      auth::authorize(Operation::Erase, principal, request.namespace_name,
+                                      request.selection, target.left));
   if (!request.namespace_name.empty() && !catalog.has_namespace(request.namespace_name))
     return not_found("no namespace " + request.namespace_name);
-  EraseTarget target;
   std::size_t refused = 0;
-  const auto add = [&](const std::string& of_namespace, const wire::Selector& selector) -> Status {
-    refused += add_series(catalog, principal, of_namespace, selector, target.series);
-    if (selector.sensor != "*") return ok();
-    return add_devices(catalog, devices, principal, of_namespace, selector, target);
+  const auto add = [&](const std::string& of_namespace,
+                       const wire::Selection& selection) -> Status {
+    refused += add_series(catalog, principal, of_namespace, selection, target.series);
+    // By identity series are meant, and not the devices that have no others.
+    if (!selection.identity.empty()) return ok();
+    for (const wire::Selector& each : selection.selectors) {
+      if (each.sensor == "*")
+        EC_TRY(add_devices(catalog, devices, principal, of_namespace, each, target));
+    }
+    return ok();
   };
-  EC_TRY(each_selector(devices, request, add));
+  EC_TRY(each_selection(devices, request, allowed, add));
   if (target.series.empty() && target.device_count() == 0) {
     if (refused > 0) return not_allowed("nothing of what matches may be erased with this token");
-    return not_found("nothing matches " + request.selector.device + "/" + request.selector.sensor);
+    return not_found("nothing matches " + request.selection.text());
   }
-  std::sort(target.devices.begin(), target.devices.end());
+  leave_out_idle(catalog, request, allowed, target);
+  sort_once(target.devices);
+  sort_once(target.only_said);
   add_single_series(catalog, target);
   target.is_everything =
-      request.devices.empty() && !wire::is_literal(request.selector.device) && refused == 0 &&
-      target.series.size() == catalog.select_rows(request.namespace_name, {}).size();
+      request.devices.empty() && !request.selection.names_devices() && refused == 0 &&
+      target.series.size() == catalog.select_rows(request.namespace_name, wire::Selector()).size();
   return target;
 }
 

@@ -12,14 +12,15 @@
 #include "catalog/erased.h"
 #include "edgecase/engine.h"
 #include "erase/fences.h"
-#include "wire/selector.h"
+#include "wire/selection.h"
 
 namespace edgecase::erase {
 
 struct EraseRequest {
   std::string namespace_name;  // empty: all but those whose names begin with `_`
-  wire::Selector selector;
-  catalog::DeviceFilter devices;               // not empty: those of which this is said instead
+  wire::Selection selection;
+  // Not empty: of all devices of which this is said, what the selection's identity holds for.
+  catalog::DeviceFilter devices;
   std::optional<std::int64_t> from_ns, to_ns;  // without both: with its names
 
   bool has_all_times() const { return !from_ns && !to_ns; }
@@ -35,12 +36,14 @@ struct EraseTarget {
     friend auto operator<=>(const Device&, const Device&) = default;
   };
   std::vector<catalog::SeriesRow> series;  // all that match, by namespace, device, sensor
-  // Devices of which every series matches, sorted; those of which something is said and that have
-  // no number; and what there is of `series` of no such device. They are fenced as such.
+  // Devices of which every series is meant, also those that come later, sorted; those of which
+  // something is said and that have no number; and what there is of `series` of no such device.
+  // They are fenced as such.
   std::vector<Device> devices;
   std::vector<catalog::DeviceName> only_said;
   std::vector<catalog::SeriesRow> single_series;
-  bool is_everything = false;  // all that is in the namespaces in question, by a glob
+  bool is_everything = false;            // all that is in the namespaces in question, by a glob
+  std::vector<wire::LeftSelector> left;  // of several that take nothing, and why
 
   std::size_t device_count() const { return devices.size() + only_said.size(); }
 };

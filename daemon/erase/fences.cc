@@ -1,6 +1,8 @@
 #include "erase/fences.h"
 
 #include <algorithm>
+#include <deque>
+#include <string>
 #include <tuple>
 
 #include "erase/erase_records.h"
@@ -103,7 +105,8 @@ bool Fences::is_erased(std::string_view namespace_name, std::string_view device,
   return holds(pseudonyms_.of_device(namespace_name, device), since_ns);
 }
 
-std::vector<bool> Fences::refused(std::span<const wire::Reading> readings) const {
+std::vector<bool> Fences::refused(std::span<const wire::Reading> readings,
+                                  const catalog::Catalog* catalog) const {
   std::vector<bool> refused;
   const std::int64_t end_ns = end_ns_.load(std::memory_order_acquire);
   if (end_ns == INT64_MIN) return refused;
@@ -111,16 +114,22 @@ std::vector<bool> Fences::refused(std::span<const wire::Reading> readings) const
     Pseudonym of_device, of_series;
   };
   std::map<SeriesName, Names> known;
+  std::deque<std::string> renamed;  // that `known` views
   const ReaderLock lock(mutex_);
   for (std::size_t i = 0; i < readings.size(); ++i) {
     const wire::Reading& reading = readings[i];
     if (!reading.time_ns || (*reading.time_ns >= end_ns && end_ns != INT64_MAX)) continue;
+    std::string_view sensor = reading.sensor;
+    if (catalog != nullptr && reading.identity != nullptr) {
+      std::string name = catalog->sensor_name(reading);
+      if (name != sensor) sensor = renamed.emplace_back(std::move(name));
+    }
     const auto [at, is_new] =
-        known.try_emplace(SeriesName(reading.namespace_name, reading.device, reading.sensor));
+        known.try_emplace(SeriesName(reading.namespace_name, reading.device, sensor));
     Names& names = at->second;
     if (is_new) {
       names = {pseudonyms_.of_device(reading.namespace_name, reading.device),
-               pseudonyms_.of_series(reading.namespace_name, reading.device, reading.sensor)};
+               pseudonyms_.of_series(reading.namespace_name, reading.device, sensor)};
     }
     if (!holds(names.of_device, *reading.time_ns) && !holds(names.of_series, *reading.time_ns))
       continue;

@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "auth/pseudonyms.h"
+#include "catalog/catalog.h"
 #include "edgecase/mutex.h"
 #include "edgecase/result.h"
 #include "edgecase/write_batch.h"
@@ -93,7 +94,9 @@ class Fences {
   Closed close() EC_EXCLUDES(gate_mutex_);
 
   // Which of the readings have a time that was erased; empty: none. Whoever asks has a Pass.
-  std::vector<bool> refused(std::span<const wire::Reading> readings) const EC_EXCLUDES(mutex_);
+  // `catalog` knows what series are called whose name another identity has; null: as they say.
+  std::vector<bool> refused(std::span<const wire::Reading> readings,
+                            const catalog::Catalog* catalog = nullptr) const EC_EXCLUDES(mutex_);
   // Whether the device was erased, names and all, since that time. Whoever asks has a Pass.
   bool is_erased(std::string_view namespace_name, std::string_view device,
                  std::int64_t since_ns) const EC_EXCLUDES(mutex_);

@@ -82,14 +82,15 @@ void describe_blob(const audit::RecordNames& names, std::string_view path, audit
 }
 
 // What a parameter may hold, and how that stands in a record.
-enum class Holds : unsigned char { Namespace, Selector, Device, Personal, Plain };
+enum class Holds : unsigned char { Namespace, Device, Personal, Plain };
 struct ParameterRow {
   std::string_view name;
   Holds holds;
 };
 constexpr std::array kParameters = {
     ParameterRow{"name", Holds::Namespace},    ParameterRow{"db", Holds::Namespace},
-    ParameterRow{"bucket", Holds::Namespace},  ParameterRow{"select", Holds::Selector},
+    ParameterRow{"bucket", Holds::Namespace},  ParameterRow{"measurement", Holds::Personal},
+    ParameterRow{"tag", Holds::Personal},      ParameterRow{"field", Holds::Personal},
     ParameterRow{"device", Holds::Device},     ParameterRow{"owner", Holds::Personal},
     ParameterRow{"label", Holds::Personal},    ParameterRow{"location", Holds::Personal},
     ParameterRow{"of_owner", Holds::Personal}, ParameterRow{"of_label", Holds::Personal},
@@ -109,11 +110,6 @@ void describe(const audit::RecordNames& names, std::string_view wanted, const Pa
               const std::string& text, audit::Record& record) {
   switch (row.holds) {
     case Holds::Namespace: record.namespace_name = text; return;
-    case Holds::Selector: {
-      const auto selector = wire::parse_selector(text);
-      if (selector.ok()) names.describe(wanted, *selector, record);
-      return;
-    }
     case Holds::Device: return names.describe(wanted, {wire::escape_name(text), "*"}, record);
     case Holds::Personal:
       return add_detail(std::string(row.name) + " " + names.of_text(kind_of(row.name), text),
@@ -146,6 +142,13 @@ void describe(const audit::RecordNames& names, const Call& call, audit::Record& 
   const std::string wanted = namespace_parameter(call);
   record.namespace_name = wanted.empty() ? "*" : wanted;
   bool is_filtered = false;
+  std::vector<wire::Selector> selectors;
+  const auto [first, last] = call.request.parameters.equal_range("select");
+  for (auto at = first; at != last; ++at) {
+    auto selector = wire::parse_selector(at->second);
+    if (selector.ok()) selectors.push_back(std::move(selector).value());
+  }
+  if (!selectors.empty()) names.describe(wanted, selectors, record);
   for (const auto& [name, text] : call.request.parameters) {
     for (const ParameterRow& row : kParameters) {
       if (row.name != name) continue;

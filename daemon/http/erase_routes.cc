@@ -40,11 +40,13 @@ Result<erase::EraseRequest> request_of(const HttpContext& context, const Call& c
   erase::EraseRequest request;
   request.namespace_name = namespace_parameter(call);
   EC_ASSIGN_OR_RETURN(request.devices, filter_parameters(call));
-  if (request.devices.empty() != call.has("select")) {
+  const bool is_said = request.devices.empty() ? has_selection(call) : !call.has("select");
+  if (!is_said) {
     return invalid_argument(
-        "say what to erase: select, or of which devices (owner, purpose, object, label)");
+        "say what to erase: select, measurement, tag or field; or of which devices (owner, "
+        "purpose, object, label)");
   }
-  EC_ASSIGN_OR_RETURN(request.selector, selector_parameter(call));
+  EC_ASSIGN_OR_RETURN(request.selection, selection_parameters(call));
   EC_ASSIGN_OR_RETURN(request.from_ns, time_parameter(context, call, "from"));
   EC_ASSIGN_OR_RETURN(request.to_ns, time_parameter(context, call, "to"));
   return request;
@@ -120,13 +122,14 @@ Json amount_json(const erase::Amount& amount) {
 }
 
 // What a glob makes everything there is needs `yes=true`.
-Result<erase::Certificate> begin(HttpContext& context, const Call& call) {
+Result<erase::Certificate> begin(HttpContext& context, const Call& call,
+                                 std::vector<wire::LeftSelector>& left) {
   EC_ASSIGN_OR_RETURN(const erase::EraseRequest request, request_of(context, call));
   EC_ASSIGN_OR_RETURN(const std::int64_t wait_ns, wait_parameter(call));
   const auto everything =
       call.parameter("yes") == "true" ? erase::Everything::Allowed : erase::Everything::Refused;
   EC_ASSIGN_OR_RETURN(const erase::Certificate begun,
-                      context.parts.erase.erase(call.principal(), request, everything));
+                      context.parts.erase.erase(call.principal(), request, everything, &left));
   // What followers wait for and backups hold would keep its bytes.
   context.parts.ingest.feed().clear();
   context.moments.release_all();
@@ -215,8 +218,11 @@ const char* layer_name(FileLayer layer) {
 }  // namespace
 
 void post_erase(HttpContext& context, Call& call) {
-  const auto certificate = begin(context, call);
+  std::vector<wire::LeftSelector> left;
+  const auto certificate = begin(context, call, left);
   if (!certificate.ok()) return call.answer_error(certificate.status());
+  // The certificate is signed, and names nobody: what it does not cover stands in the head alone.
+  tell_left_out(call, left_out_json(call, left));
   call.exchange.audit.detail = "erasure " + std::to_string(certificate->number);
   call.exchange.audit.count = certificate->readings.value_or(0);
   call.answer_json(certificate->state == erase::ErasureState::Done ? 200 : 202,
@@ -248,6 +254,7 @@ Result<Json> get_erase_preview(HttpContext& context, const Call& call) {
   json["level"] = erase::level_name(how_far.level);
   json["level_why"] = how_far.why.empty() ? Json(nullptr) : Json(how_far.why);
   json["matched"] = std::move(matched);
+  if (!found.left.empty()) json[kLeftOutMember] = left_out_json(call, found.left);
   return json;
 }
 
@@ -265,11 +272,11 @@ void get_erasures(HttpContext& context, Call& call) {
 }
 
 Result<Json> get_where(HttpContext& context, const Call& call) {
-  EC_ASSIGN_OR_RETURN(const wire::Selector selector, selector_parameter(call));
+  EC_ASSIGN_OR_RETURN(const wire::Selection selection, selection_parameters(call));
   EC_ASSIGN_OR_RETURN(
       const query::Whereabouts found,
-      query::find_whereabouts(context.parts.engine, context.parts.catalog, context.parts.devices,
-                              call.principal(), namespace_parameter(call), selector));
+      query::find_whereabouts(context.parts.query, context.parts.devices, call.principal(),
+                              namespace_parameter(call), selection));
   call.exchange.audit.reach = found.reach;
   const config::StorageSettings& storage = context.parts.settings.storage;
   Json files = Json::array();

@@ -18,7 +18,7 @@
 #include "ingest/ingest_pipeline.h"
 #include "query/pinned_moments.h"
 #include "wire/json_values.h"
-#include "wire/selector.h"
+#include "wire/selection.h"
 
 namespace edgecase::http {
 
@@ -81,8 +81,12 @@ struct HttpContext {
 
 // `ns`: missing means `default`, `*` and nothing mean all ("").
 std::string namespace_parameter(const Call& call);
-// `select`: missing means everything.
-Result<wire::Selector> selector_parameter(const Call& call);
+// Every `select`, `measurement`, `tag` and `field`: without any, everything.
+Result<wire::Selection> selection_parameters(const Call& call);
+// Whether any of them is there.
+bool has_selection(const Call& call);
+// The selectors as a document, or a head, tells them (query/left_out.h).
+wire::Json left_out_json(const Call& call, const std::vector<wire::LeftSelector>& left);
 
 // A whole number.
 Result<std::optional<std::uint64_t>> limit_parameter(const Call& call,

@@ -173,9 +173,26 @@ std::string namespace_parameter(const Call& call) {
   return name == "*" ? std::string() : name;
 }
 
-Result<wire::Selector> selector_parameter(const Call& call) {
-  if (!call.has("select")) return wire::Selector{};
-  return wire::parse_selector(call.parameter("select"));
+Result<wire::Selection> selection_parameters(const Call& call) {
+  wire::SelectionTexts texts;
+  for (const auto& [name, all] :
+       {std::pair("select", &texts.selectors), std::pair("measurement", &texts.measurements),
+        std::pair("tag", &texts.tags), std::pair("field", &texts.fields)}) {
+    const auto [begin, end] = call.request.parameters.equal_range(name);
+    for (auto at = begin; at != end; ++at) all->push_back(at->second);
+  }
+  return wire::parse_selection(texts);
+}
+
+bool has_selection(const Call& call) {
+  return call.has("select") || call.has("measurement") || call.has("tag") || call.has("field");
+}
+
+wire::Json left_out_json(const Call& call, const std::vector<wire::LeftSelector>& left) {
+  query::LeftOut all;
+  for (const wire::LeftSelector& each : left)
+    all.add(query::left_out_of(namespace_parameter(call), each));
+  return query::left_out_json(all);
 }
 
 namespace {
@@ -208,7 +225,13 @@ void tell_left_out(Call& call, const wire::Json& left_out) {
   if (text.size() > kTextMaxBytes) {
     // The last one may stand for several.
     const std::uint64_t last = left_out.back().value("more", std::uint64_t{1});
-    text = "[{\"more\":" + std::to_string(left_out.size() - 1 + last) + "}]";
+    const bool is_damaged = std::any_of(left_out.begin(), left_out.end(), [](const auto& each) {
+      return each.value("code", "corruption") == "corruption" && !each.contains("more");
+    });
+    const auto code =
+        wire::error_code_name(is_damaged ? StatusCode::Corruption : StatusCode::NotFound);
+    text = "[{\"more\":" + std::to_string(left_out.size() - 1 + last) + ",\"code\":\"" +
+           std::string(code) + "\"}]";
   }
   call.response.set_header(wire::routes::kLeftOutHeader, text);
 }

@@ -46,7 +46,7 @@ Result<wire::QueryRequest> query_request(const HttpContext& context, const Call&
   const std::int64_t now_ns = context.parts.clock.wall_ns();
   wire::QueryRequest request;
   request.namespace_name = namespace_parameter(call);
-  EC_ASSIGN_OR_RETURN(request.selector, selector_parameter(call));
+  EC_ASSIGN_OR_RETURN(request.selection, selection_parameters(call));
   if (call.has("from")) {
     EC_ASSIGN_OR_RETURN(request.from_ns, wire::parse_time_ns(call.parameter("from"), now_ns));
   }
@@ -216,19 +216,19 @@ void get_query(HttpContext& context, Call& call) {
 }
 
 void get_last(HttpContext& context, Call& call) {
-  const auto selector = selector_parameter(call);
-  if (!selector.ok()) return call.answer_error(selector.status());
+  const auto selection = selection_parameters(call);
+  if (!selection.ok()) return call.answer_error(selection.status());
   query::Reach reach;
   reach.patience = call.exchange.patience;
-  auto cursor = context.parts.query.last(call.principal(), namespace_parameter(call), *selector,
+  auto cursor = context.parts.query.last(call.principal(), namespace_parameter(call), *selection,
                                          call.parameter("purpose"), &reach);
   answer_readings(call, std::move(cursor), std::move(reach));
 }
 
 void get_series(HttpContext& context, Call& call) {
-  const auto selector = selector_parameter(call);
+  const auto selection = selection_parameters(call);
   const auto exports = flag_parameter(call, "export");
-  Status status = selector.status();
+  Status status = selection.status();
   if (status.ok()) status = exports.status();
   auto moment = moment_parameter(context, call);
   if (status.ok()) status = moment.status();
@@ -237,22 +237,22 @@ void get_series(HttpContext& context, Call& call) {
   reach.patience = call.exchange.patience;
   if (*moment) {
     auto found = context.parts.query.list_series_at(call.principal(), namespace_parameter(call),
-                                                    *selector, std::move(*moment), &reach);
+                                                    *selection, std::move(*moment), &reach);
     return answer_list<query::SeriesInfo>(call, "series", std::move(found), std::move(reach));
   }
   std::optional<std::string> purpose;
   if (call.has("purpose")) purpose = call.parameter("purpose");
   auto found = context.parts.query.list_series(
-      call.principal(), namespace_parameter(call), *selector,
+      call.principal(), namespace_parameter(call), *selection,
       *exports ? auth::Operation::Export : auth::Operation::Read, purpose, &reach);
   answer_list<query::SeriesInfo>(call, "series", std::move(found), std::move(reach));
 }
 
 void get_devices(HttpContext& context, Call& call) {
-  const auto selector = selector_parameter(call);
+  const auto selection = selection_parameters(call);
   const auto labels = label_parameters(call);
   const auto page = page_parameters(call);
-  Status status = selector.status();
+  Status status = selection.status();
   if (status.ok()) status = labels.status();
   if (status.ok()) status = page.status();
   if (!status.ok()) return call.answer_error(status);
@@ -261,7 +261,7 @@ void get_devices(HttpContext& context, Call& call) {
   query::Reach reach;
   reach.patience = call.exchange.patience;
   auto found = context.parts.query.list_devices(call.principal(), namespace_parameter(call),
-                                                *selector, filter, *page, &reach);
+                                                *selection, filter, *page, &reach);
   answer_list<query::DeviceInfo>(call, "devices", std::move(found), std::move(reach));
 }
 

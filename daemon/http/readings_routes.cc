@@ -143,9 +143,10 @@ Result<std::unique_ptr<query::ReadingCursor>> open_value(HttpContext& context, c
                                                          const BlobAddress& address) {
   wire::QueryRequest request;
   request.namespace_name = address.namespace_name;
-  request.selector = {wire::escape_name(address.device), wire::escape_name(address.sensor)};
+  request.selection =
+      wire::Selector{wire::escape_name(address.device), wire::escape_name(address.sensor)};
   if (!address.time_ns) {
-    return context.parts.query.last(call.principal(), address.namespace_name, request.selector,
+    return context.parts.query.last(call.principal(), address.namespace_name, request.selection,
                                     call.parameter("purpose"));
   }
   request.purpose = call.parameter("purpose");

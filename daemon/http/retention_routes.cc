@@ -1,4 +1,5 @@
 // How long readings are kept: /api/v1/retention and /api/v1/retention/preview.
+#include <algorithm>
 #include <functional>
 #include <optional>
 #include <string>
@@ -45,18 +46,26 @@ Status each_of_group(const HttpContext& context, const std::string& wanted,
   return is_any ? ok() : not_found("nothing is stored of devices of which this is said");
 }
 
-// What a rule is asked for of, in pages: a selector, or a group of devices.
+// What a rule is asked for of, in pages: selectors, or a group of devices.
 Status each_rules(const HttpContext& context, const Call& call, std::int64_t retention_ns,
                   const std::function<Status(const Rules&)>& take) {
+  EC_ASSIGN_OR_RETURN(const wire::Selection selection, selection_parameters(call));
   EC_ASSIGN_OR_RETURN(const catalog::DeviceFilter filter, filter_parameters(call));
   if (filter.empty() != call.has("select")) {
     return invalid_argument(
         "say of what: select, or of which devices (owner, purpose, object, label)");
   }
   const std::string wanted = namespace_parameter(call);
-  EC_ASSIGN_OR_RETURN(const wire::Selector selector, selector_parameter(call));
-  if (filter.empty()) return take(Rules{{wanted, selector, retention_ns}});
-  return each_of_group(context, wanted, filter, retention_ns, take);
+  if (!filter.empty()) return each_of_group(context, wanted, filter, retention_ns, take);
+  Rules rules;
+  for (const wire::Selector& each : selection.selectors) {
+    const bool is_there =
+        std::any_of(rules.begin(), rules.end(), [&each](const retention::Rule& rule) {
+          return rule.selector.device == each.device && rule.selector.sensor == each.sensor;
+        });
+    if (!is_there) rules.push_back({wanted, each, retention_ns});
+  }
+  return take(rules);
 }
 
 // All of them. Busy: more than there may be.
@@ -69,8 +78,9 @@ Result<Rules> rules_of(const HttpContext& context, const Call& call, std::int64_
   return all;
 }
 
-std::string text_of(const Rules& rules) {
-  if (rules.size() > 1) return std::to_string(rules.size()) + " devices";
+std::string text_of(const Call& call, const Rules& rules) {
+  if (rules.size() > 1)
+    return std::to_string(rules.size()) + (call.has("select") ? " selectors" : " devices");
   return rules.front().selector.device + "/" + rules.front().selector.sensor;
 }
 
@@ -155,12 +165,13 @@ Result<Json> set_rule(HttpContext& context, const Call& call) {
                       context.parts.retention.preview_all(rules, retention_ns));
   if (preview.erases_everything() && call.parameter("yes") != "true")
     return invalid_argument("this rule would erase all " + std::to_string(preview.count) +
-                            " readings of " + text_of(rules) +
+                            " readings of " + text_of(call, rules) +
                             " at once; if that is meant, say yes=true");
   EC_TRY(context.parts.retention.set_all(rules));
   call.exchange.audit.count = preview.count;
   note_reach(call, rules);
-  Json json = call.has("select") ? rule_json(rules.front()) : rules_json(rules);
+  const bool is_one = call.has("select") && rules.size() == 1;
+  Json json = is_one ? rule_json(rules.front()) : rules_json(rules);
   json["erased_readings"] = preview.count;
   json["series"] = preview.series;
   return json;
@@ -191,24 +202,31 @@ void post_retention(HttpContext& context, Call& call) {
   call.answer_json(200, wire::dump(*done));
 }
 
-// Clears rules; of a group those of its devices that have one.
+// Clears rules; of several selectors those that have one, and of a group those of its devices.
 Result<Json> delete_retention(HttpContext& context, const Call& call) {
   EC_TRY(auth::authorize_administration(call.principal()));
   std::size_t cleared = 0;
+  std::size_t asked = 0;
   Status status;
+  std::vector<wire::LeftSelector> left;
   const auto clear_all = [&](const Rules& rules) {
     note_reach(call, rules);
     for (const retention::Rule& rule : rules) {
+      ++asked;
       status = context.parts.retention.clear(rule.namespace_name, rule.selector);
       if (status.ok()) ++cleared;
       if (status.code() != StatusCode::NotFound) EC_TRY(status);
+      if (!status.ok()) left.push_back({rule.selector, status});
     }
     return ok();
   };
   EC_TRY(each_rules(context, call, kRetentionForever, clear_all));
-  if (cleared == 0) return status;
-  if (call.has("select")) return Json{{"cleared", true}};
-  return Json{{"cleared", true}, {"rules", cleared}};
+  if (cleared == 0) return left.empty() ? status : left.front().why;
+  if (!call.has("select")) return Json{{"cleared", true}, {"rules", cleared}};
+  Json json = {{"cleared", true}};
+  if (asked > 1) json["rules"] = cleared;
+  if (!left.empty()) json[kLeftOutMember] = left_out_json(call, left);
+  return json;
 }
 
 Result<Json> get_retention_preview(HttpContext& context, const Call& call) {

@@ -34,9 +34,10 @@ std::size_t text_bytes(const wire::Reading& reading) {
 // then those that are still there are copied.
 class PageCursor final : public query::ReadingCursor {
  public:
-  explicit PageCursor(const HttpContext& context)
+  PageCursor(const HttpContext& context, query::LeftOut left_out)
       : engine_(context.parts.engine),
         catalog_(context.parts.catalog),
+        left_out_(std::move(left_out)),
         revocations_(engine_.revocations()),
         given_(engine_) {}
 
@@ -69,6 +70,7 @@ class PageCursor final : public query::ReadingCursor {
     return std::exchange(given_, std::move(fresh));
   }
   bool is_given_revoked() override { return given_.is_revoked(); }
+  const query::LeftOut* left_out() const override { return &left_out_; }
   // What is being sent in pieces stays where it is; where it was revoked the answer ends.
   void let_go() override {
     if (engine_.revocations() == revocations_ || large_) return;
@@ -98,6 +100,7 @@ class PageCursor final : public query::ReadingCursor {
 
   const Engine& engine_;
   const catalog::Catalog& catalog_;
+  const query::LeftOut left_out_;
   std::uint64_t revocations_;  // by then what is left was there
   query::GivenReadings given_;
   catalog::SeriesId series_;  // of the reading that was answered last, and its time
@@ -141,14 +144,15 @@ Result<wire::ReadingFormat> format_parameter(const Call& call) {
 }
 
 Status answer_tail(HttpContext& context, Call& call) {
-  EC_ASSIGN_OR_RETURN(const wire::Selector selector, selector_parameter(call));
+  EC_ASSIGN_OR_RETURN(const wire::Selection selection, selection_parameters(call));
   EC_ASSIGN_OR_RETURN(const auto position, cursor_parameter(call));
   EC_ASSIGN_OR_RETURN(const wire::ReadingFormat format, format_parameter(call));
+  query::LeftOut left_out;
   EC_ASSIGN_OR_RETURN(const query::ReadingFilter is_meant,
                       context.parts.query.filter(call.principal(), namespace_parameter(call),
-                                                 selector, call.parameter("purpose")));
+                                                 selection, call.parameter("purpose"), &left_out));
   EC_ASSIGN_OR_RETURN(const std::optional<std::uint64_t> limit, limit_parameter(call));
-  auto cursor = std::make_unique<PageCursor>(context);
+  auto cursor = std::make_unique<PageCursor>(context, std::move(left_out));
   std::size_t bytes = 0;
   std::uint64_t count = 0;
   std::set<std::pair<std::string, std::string>> devices;

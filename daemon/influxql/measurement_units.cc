@@ -83,13 +83,6 @@ std::string key_bytes(const wire::Identity& identity) {
 
 }  // namespace
 
-Result<wire::Identity> identity_of(const catalog::SeriesEntry& entry) {
-  if (!entry.identity.empty()) return wire::decode_identity(entry.identity);
-  return wire::Identity{entry.sensor,
-                        {{std::string(wire::kDeviceTag), entry.device}},
-                        std::string(wire::kValueField)};
-}
-
 Result<std::unique_ptr<MeasurementUnits>> MeasurementUnits::find(ReadingAccount& account,
                                                                  const std::string& database,
                                                                  const Source& source) {
@@ -157,7 +150,7 @@ bool MeasurementUnits::is_asked(const std::string& field) const {
 Result<wire::Identity> MeasurementUnits::identity_of(catalog::SeriesRow row) const {
   EC_ASSIGN_OR_RETURN(const catalog::SeriesEntry entry,
                       account_.service().catalog().series_at(row));
-  return influxql::identity_of(entry);
+  return catalog::identity_of(entry);
 }
 
 Status MeasurementUnits::choose(const Choice& choice) {
@@ -243,7 +236,7 @@ Result<std::unique_ptr<PointSource>> MeasurementUnits::open(std::size_t unit) {
     // Dropped since.
     auto entry = account_.service().catalog().series_at(row);
     if (!entry.ok()) continue;
-    EC_ASSIGN_OR_RETURN(wire::Identity identity, influxql::identity_of(*entry));
+    EC_ASSIGN_OR_RETURN(wire::Identity identity, catalog::identity_of(*entry));
     if (!std::exchange(has_tags, true))
       set_tags(choice_, {std::move(identity.measurement), std::move(identity.tags)}, tags);
     for (std::size_t c = 0; c < choice_.columns.size(); ++c) {

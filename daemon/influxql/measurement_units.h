@@ -52,7 +52,4 @@ class MeasurementUnits final : public Units {
   std::vector<catalog::SeriesRow> rows_;  // of the unit's fields that are asked for
 };
 
-// The identity of an entry that came without one is that of its names.
-Result<wire::Identity> identity_of(const catalog::SeriesEntry& entry);
-
 }  // namespace edgecase::influxql

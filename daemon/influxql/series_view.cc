@@ -60,15 +60,9 @@ Status each_series(query::QueryService& service, const Asking& asking, const std
     if (!entry.ok()) continue;
     series.row = row;
     series.entry = *std::move(entry);
-    if (series.entry.identity.empty()) {
-      series.identity = {series.entry.sensor,
-                         {{std::string(wire::kDeviceTag), series.entry.device}},
-                         std::string(wire::kValueField)};
-    } else {
-      auto identity = wire::decode_identity(series.entry.identity);
-      if (!identity.ok()) continue;
-      series.identity = *std::move(identity);
-    }
+    auto identity = catalog::identity_of(series.entry);
+    if (!identity.ok()) continue;
+    series.identity = *std::move(identity);
     if (!is_meant(series.identity.measurement)) continue;
     if (condition) {
       for (std::size_t i = 0; i < names.size(); ++i) {

@@ -203,7 +203,7 @@ void IngestPipeline::redate(Slice& slice) const {
 Status IngestPipeline::refuse(Slice& slice, const Outcome& outcome) const {
   const std::span<const wire::Reading> readings = slice.readings;
   std::vector<bool> erased, evicted;
-  if (fences_ != nullptr) erased = fences_->refused(readings);
+  if (fences_ != nullptr) erased = fences_->refused(readings, &catalog_);
   if (eviction_ != nullptr) evicted = eviction_->refused(readings);
   if (erased.empty() && evicted.empty()) return ok();
   // Where nobody is told of parts, a bad value is an error whatever becomes of its reading.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "wire/errors.h"
 #include "wire/time_text.h"
 
 namespace edgecase::query {
@@ -38,6 +39,15 @@ LeftOutReadings lost_names() {
                      "with them are not here")};
 }
 
+LeftOutReadings left_out_of(const std::string& namespace_name, const wire::LeftSelector& left) {
+  return {namespace_name.empty() ? "*" : namespace_name,
+          left.selector.device,
+          left.selector.sensor,
+          {},
+          {},
+          left.why};
+}
+
 wire::Json left_out_json(const LeftOut& left_out, std::size_t most) {
   wire::Json list = wire::Json::array();
   const std::vector<LeftOutReadings>& named = left_out.named();
@@ -47,6 +57,7 @@ wire::Json left_out_json(const LeftOut& left_out, std::size_t most) {
                     {"sensor", named[i].sensor},
                     {"from", wire::time_or_null(named[i].from_ns)},
                     {"to", wire::time_or_null(named[i].to_ns)},
+                    {"code", wire::error_code_name(named[i].why.code())},
                     {"reason", named[i].why.to_string()}});
   }
   const std::uint64_t more = left_out.more() + (named.size() > most ? named.size() - most : 0);

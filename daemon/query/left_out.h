@@ -1,5 +1,5 @@
-// What an answer about many things does not hold, since it cannot be read: each is named, the rest
-// is told all the same. One thread.
+// What an answer about many things does not hold, since it cannot be read, is not there or may not
+// be asked for: each is named, the rest is told all the same. One thread.
 #pragma once
 
 #include <cstddef>
@@ -10,6 +10,7 @@
 
 #include "edgecase/status.h"
 #include "wire/json_values.h"
+#include "wire/selection.h"
 
 namespace edgecase::query {
 
@@ -46,8 +47,11 @@ class LeftOut {
 // the names in them is not among the answer, and nobody can say how it was called.
 LeftOutReadings lost_names();
 
-// [{"namespace","device","sensor","from","to","reason"}, ...]; the last one {"more":n} where more
-// are left out than `most`.
+// A selector of several that names nothing, or nothing that may be asked for.
+LeftOutReadings left_out_of(const std::string& namespace_name, const wire::LeftSelector& left);
+
+// [{"namespace","device","sensor","from","to","code","reason"}, ...]; the last one {"more":n} where
+// more are left out than `most`. `code` is that of errors: "corruption" where it is damaged.
 wire::Json left_out_json(const LeftOut& left_out, std::size_t most = LeftOut::kNamedMax);
 
 }  // namespace edgecase::query

@@ -151,9 +151,11 @@ Result<bool> SeriesListing::next(SeriesInfo& info) {
     if (described.code() == StatusCode::Corruption) {
       info.count = info.stored_bytes = 0;
       info.first_ns = info.last_ns = std::nullopt;
-      EC_TRY(describe_rest(engine_, catalog_, rows_[next_ - 1], options_, info, left_out_));
-      if (left_out_.empty())
-        left_out_.add({info.namespace_name, info.device, info.sensor, {}, {}, described});
+      LeftOut of_series;
+      EC_TRY(describe_rest(engine_, catalog_, rows_[next_ - 1], options_, info, of_series));
+      if (of_series.empty())
+        of_series.add({info.namespace_name, info.device, info.sensor, {}, {}, described});
+      left_out_.add(of_series);
     } else {
       EC_TRY(described);
     }

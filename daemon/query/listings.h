@@ -58,7 +58,9 @@ class SeriesListing {
   void give() { given_.add(last_, INT64_MIN, INT64_MAX); }
   const LeftOut* left_out() const { return &left_out_; }
   // What is left out already when it begins.
-  void leave_out(LeftOutReadings readings) { left_out_.add(std::move(readings)); }
+  void leave_out(std::vector<LeftOutReadings> all) {
+    for (LeftOutReadings& each : all) left_out_.add(std::move(each));
+  }
 
  private:
   Status summarize(NamespaceId id);

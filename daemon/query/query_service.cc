@@ -56,7 +56,7 @@ QueryService::QueryService(Engine& engine, const catalog::Catalog& catalog,
     : engine_(engine), catalog_(catalog), devices_(devices), summaries_(engine) {}
 
 Status QueryService::withhold(const auth::Principal& principal, std::string_view purpose,
-                              const wire::Selector& selector, Rows& series,
+                              const wire::Selection& selection, Rows& series,
                               std::uint64_t* withheld) const {
   EC_ASSIGN_OR_RETURN(const std::string read_for, auth::purpose_of(principal, purpose));
   if (devices_ == nullptr) return ok();
@@ -77,55 +77,82 @@ Status QueryService::withhold(const auth::Principal& principal, std::string_view
     return is_refused;
   });
   if (withheld != nullptr) *withheld = count;
-  return count > 0 && series.empty() && wire::is_literal(selector.device) ? refused : ok();
+  return count > 0 && series.empty() && selection.names_devices() ? refused : ok();
 }
 
-Result<QueryService::Rows> QueryService::select_filtered(auth::Operation operation,
-                                                         const auth::Principal& principal,
-                                                         const std::string& namespace_name,
-                                                         const wire::Selector& selector,
-                                                         const catalog::DeviceFilter& filter,
-                                                         const catalog::DevicePage& page) const {
-  EC_TRY(auth::authorize(operation, principal, namespace_name, selector));
-  Rows series;
-  if (devices_ == nullptr) return series;
+Result<QueryService::Found> QueryService::select_filtered(auth::Operation operation,
+                                                          const auth::Principal& principal,
+                                                          const std::string& namespace_name,
+                                                          const wire::Selection& selection,
+                                                          const catalog::DeviceFilter& filter,
+                                                          const catalog::DevicePage& page) const {
+  std::vector<wire::LeftSelector> left;
+  EC_ASSIGN_OR_RETURN(const wire::Selection allowed,
+                      auth::authorize(operation, principal, namespace_name, selection, left));
+  Found found;
+  for (const wire::LeftSelector& each : left)
+    found.left_out.push_back(left_out_of(namespace_name, each));
+  if (catalog_.is_damaged() && !allowed.is_exact()) found.left_out.push_back(lost_names());
+  if (devices_ == nullptr) return found;
   catalog::DevicePage next = page;
-  std::size_t found = 0;
+  std::size_t count = 0;
   // Some may be left out, so that one page of names does not make one of devices.
   next.limit = std::min(page.limit, kNamesAtOnce);
-  while (found < page.limit) {
+  while (count < page.limit) {
     EC_ASSIGN_OR_RETURN(const std::vector<catalog::DeviceName> names,
                         devices_->find(namespace_name, filter, next));
     for (const catalog::DeviceName& name : names) {
-      if (found == page.limit) break;
-      if (!wire::glob_matches(selector.device, name.device)) continue;
-      const std::size_t before = series.size();
-      for (const catalog::SeriesRow row : catalog_.select_rows(
-               name.namespace_name, {wire::escape_name(name.device), selector.sensor})) {
-        if (may_reach(operation, principal, row)) series.push_back(row);
+      if (count == page.limit) break;
+      const wire::Selection of_device = allowed.within(name.device);
+      if (of_device.selectors.empty()) continue;
+      const std::size_t before = found.series.size();
+      for (const catalog::SeriesRow row : catalog_.select_rows(name.namespace_name, of_device)) {
+        if (may_reach(operation, principal, row)) found.series.push_back(row);
       }
-      if (series.size() > before) ++found;
+      if (found.series.size() > before) ++count;
     }
     if (names.size() < next.limit) break;
     next.after = names.back();
   }
-  return series;
+  return found;
 }
 
 Result<ReadingFilter> QueryService::filter(const auth::Principal& principal,
                                            const std::string& namespace_name,
-                                           const wire::Selector& selector,
-                                           std::string_view purpose) const {
-  EC_TRY(auth::authorize(auth::Operation::Read, principal, namespace_name, selector));
+                                           const wire::Selection& selection,
+                                           std::string_view purpose, LeftOut* left_out) const {
+  std::vector<wire::LeftSelector> left;
+  EC_ASSIGN_OR_RETURN(wire::Selection allowed, auth::authorize(auth::Operation::Read, principal,
+                                                               namespace_name, selection, left));
   EC_ASSIGN_OR_RETURN(std::string read_for, auth::purpose_of(principal, purpose));
-  if (devices_ != nullptr && wire::is_literal(selector.device) && !namespace_name.empty()) {
-    EC_TRY(devices_->check_purpose(namespace_name, wire::unescape_name(selector.device), read_for));
+  if (devices_ != nullptr && !namespace_name.empty() && allowed.names_devices()) {
+    // Where one of them may be read, the others are passed over.
+    Status refused;
+    const bool is_any = std::any_of(
+        allowed.selectors.begin(), allowed.selectors.end(), [&](const wire::Selector& each) {
+          Status status =
+              devices_->check_purpose(namespace_name, wire::unescape_name(each.device), read_for);
+          if (refused.ok()) refused = status;
+          return status.ok();
+        });
+    if (!is_any) return refused;
   }
-  return ReadingFilter([this, &principal, namespace_name, selector,
+  if (left_out != nullptr) {
+    for (const wire::LeftSelector& each : left) left_out->add(left_out_of(namespace_name, each));
+  }
+  const auto is_asked = [this, allowed = std::move(allowed)](const wire::Reading& reading) {
+    if (!allowed.matches(reading.device, reading.sensor)) return false;
+    if (allowed.identity.empty()) return true;
+    const auto entry = catalog_.find(reading.namespace_name, reading.device, reading.sensor);
+    const auto identity =
+        entry.ok() ? catalog::identity_of(*entry) : Result<wire::Identity>(entry.status());
+    return identity.ok() && allowed.identity.hold_for(*identity);
+  };
+  return ReadingFilter([this, &principal, namespace_name, is_asked,
                         read_for = std::move(read_for)](const wire::Reading& reading) {
     const bool is_meant = namespace_name.empty() ? !reading.namespace_name.starts_with('_')
                                                  : reading.namespace_name == namespace_name;
-    return is_meant && selector.matches(reading.device, reading.sensor) &&
+    return is_meant && is_asked(reading) &&
            auth::allows(auth::Operation::Read, principal, reading.namespace_name, reading.device,
                         reading.sensor) &&
            (devices_ == nullptr ||
@@ -133,18 +160,19 @@ Result<ReadingFilter> QueryService::filter(const auth::Principal& principal,
   });
 }
 
-Result<QueryService::Rows> QueryService::select_requested(const auth::Principal& principal,
-                                                          const wire::QueryRequest& request) const {
+Result<QueryService::Found> QueryService::select_requested(
+    const auth::Principal& principal, const wire::QueryRequest& request) const {
   const catalog::DeviceFilter filter{request.owner, request.of_purpose, request.of_objection,
                                      request.of_labels};
   const bool is_owned = !request.owner.empty();
   const auth::Operation operation =
       request.exports || is_owned ? auth::Operation::Export : auth::Operation::Read;
-  if (filter.empty()) return select(operation, principal, request.namespace_name, request.selector);
+  if (filter.empty())
+    return select(operation, principal, request.namespace_name, request.selection);
   if (is_owned) EC_TRY(auth::authorize_administration(principal));
-  EC_ASSIGN_OR_RETURN(Rows series, select_filtered(operation, principal, request.namespace_name,
-                                                   request.selector, filter));
-  if (!series.empty()) return series;
+  EC_ASSIGN_OR_RETURN(Found found, select_filtered(operation, principal, request.namespace_name,
+                                                   request.selection, filter));
+  if (!found.series.empty()) return found;
   return not_found(is_owned ? "nothing is stored of " + request.owner
                             : "nothing is stored of devices of which this is said");
 }
@@ -156,10 +184,11 @@ Result<QueryService::Rows> QueryService::readable(const auth::Principal& princip
       namespace_name == wire::kDefaultNamespace || catalog_.has_namespace(namespace_name);
   if (!is_there || !auth::allows_namespace(principal, namespace_name))
     return not_found("database not found: " + namespace_name);
-  const wire::Selector all;
-  EC_ASSIGN_OR_RETURN(Rows series, select(auth::Operation::Read, principal, namespace_name, all));
-  EC_TRY(withhold(principal, purpose, all, series, reach == nullptr ? nullptr : &reach->withheld));
-  return series;
+  const wire::Selection all;
+  EC_ASSIGN_OR_RETURN(Found found, select(auth::Operation::Read, principal, namespace_name, all));
+  EC_TRY(withhold(principal, purpose, all, found.series,
+                  reach == nullptr ? nullptr : &reach->withheld));
+  return std::move(found.series);
 }
 
 bool QueryService::may_reach(auth::Operation operation, const auth::Principal& principal,
@@ -169,47 +198,67 @@ bool QueryService::may_reach(auth::Operation operation, const auth::Principal& p
          auth::allows(operation, principal, entry->namespace_name, entry->device, entry->sensor);
 }
 
-Result<QueryService::Rows> QueryService::select(auth::Operation operation,
-                                                const auth::Principal& principal,
-                                                const std::string& namespace_name,
-                                                const wire::Selector& selector) const {
-  EC_TRY(auth::authorize(operation, principal, namespace_name, selector));
+Result<QueryService::Found> QueryService::select(auth::Operation operation,
+                                                 const auth::Principal& principal,
+                                                 const std::string& namespace_name,
+                                                 const wire::Selection& selection) const {
+  std::vector<wire::LeftSelector> left;
+  EC_ASSIGN_OR_RETURN(wire::Selection allowed,
+                      auth::authorize(operation, principal, namespace_name, selection, left));
   if (!namespace_name.empty() && namespace_name != wire::kRejectedNamespace &&
       !catalog_.has_namespace(namespace_name)) {
     return not_found("no namespace " + namespace_name);
   }
-  Rows series = catalog_.select_rows(namespace_name, selector);
-  if (principal.grant) {
-    std::erase_if(series,
-                  [&](catalog::SeriesRow row) { return !may_reach(operation, principal, row); });
+  const auto rows_of = [&] {
+    Rows rows = catalog_.select_rows(namespace_name, allowed);
+    if (principal.grant) {
+      std::erase_if(rows,
+                    [&](catalog::SeriesRow row) { return !may_reach(operation, principal, row); });
+    }
+    return rows;
+  };
+  Found found{rows_of(), {}};
+  const bool has_exact = std::any_of(allowed.selectors.begin(), allowed.selectors.end(),
+                                     [](const wire::Selector& each) { return each.is_exact(); });
+  if (has_exact && (found.series.empty() || allowed.selectors.size() > 1)) {
+    std::erase_if(allowed.selectors, [&](const wire::Selector& each) {
+      Status status = check_exact(namespace_name, each);
+      if (status.ok()) return false;
+      left.push_back({each, std::move(status)});
+      return true;
+    });
+    if (allowed.selectors.empty()) return left.front().why;
+    found.series = rows_of();  // a first write may have come in between
   }
-  if (!series.empty() || !selector.is_exact()) return series;
-  const std::string device = wire::unescape_name(selector.device);
-  const std::string sensor = wire::unescape_name(selector.sensor);
-  if (namespace_name.empty()) {
-    return not_found("no series " + device + "/" + sensor + " in any namespace");
-  }
-  // For its words about what is missing; a first write may have come in between.
-  EC_TRY(catalog_.find(namespace_name, device, sensor).status());
-  return catalog_.select_rows(namespace_name, selector);
+  // A request that names one series gets it whole or hears that there is none.
+  if (catalog_.is_damaged() && !allowed.is_exact()) found.left_out.push_back(lost_names());
+  for (const wire::LeftSelector& each : left)
+    found.left_out.push_back(left_out_of(namespace_name, each));
+  return found;
 }
 
-// A request that names one series gets it whole or hears that there is none.
-bool QueryService::may_lack_names(const wire::Selector& selector) const {
-  return catalog_.is_damaged() && !selector.is_exact();
+// NotFound, in words about what is missing, where one series is named and not there.
+Status QueryService::check_exact(const std::string& namespace_name,
+                                 const wire::Selector& selector) const {
+  if (!selector.is_exact()) return ok();
+  const std::string device = wire::unescape_name(selector.device);
+  const std::string sensor = wire::unescape_name(selector.sensor);
+  if (!namespace_name.empty()) return catalog_.find(namespace_name, device, sensor).status();
+  if (!catalog_.select_rows(namespace_name, selector).empty()) return ok();
+  return not_found("no series " + device + "/" + sensor + " in any namespace");
 }
 
 Result<std::unique_ptr<ReadingCursor>> QueryService::query(const auth::Principal& principal,
                                                            const wire::QueryRequest& request,
                                                            Reach* reach) {
   EC_TRY(check_request(request));
-  EC_ASSIGN_OR_RETURN(Rows series, select_requested(principal, request));
+  EC_ASSIGN_OR_RETURN(Found found, select_requested(principal, request));
   if (request.owner.empty()) {
-    EC_TRY(withhold(principal, request.purpose, request.selector, series,
+    EC_TRY(withhold(principal, request.purpose, request.selection, found.series,
                     reach == nullptr ? nullptr : &reach->withheld));
   }
-  add_to(reach, series);
-  return run(request, std::move(series), nullptr, reach);
+  add_to(reach, found.series);
+  return run(request, std::move(found), nullptr, reach);
 }
 
 Result<std::unique_ptr<ReadingCursor>> QueryService::query_at(
@@ -217,14 +266,14 @@ Result<std::unique_ptr<ReadingCursor>> QueryService::query_at(
     std::shared_ptr<const Snapshot> moment, Reach* reach) {
   EC_TRY(auth::authorize_administration(principal));
   EC_TRY(check_request(request));
-  EC_ASSIGN_OR_RETURN(Rows series, select(auth::Operation::Export, principal,
-                                          request.namespace_name, request.selector));
-  add_to(reach, series);
-  return run(request, std::move(series), std::move(moment), reach);
+  EC_ASSIGN_OR_RETURN(Found found, select(auth::Operation::Export, principal,
+                                          request.namespace_name, request.selection));
+  add_to(reach, found.series);
+  return run(request, std::move(found), std::move(moment), reach);
 }
 
 Result<std::unique_ptr<ReadingCursor>> QueryService::run(const wire::QueryRequest& request,
-                                                         Rows series,
+                                                         Found found,
                                                          std::shared_ptr<const Snapshot> moment,
                                                          const Reach* reach) {
   const bool from_the_beginning = request.from_ns == kFirstTime;
@@ -236,8 +285,8 @@ Result<std::unique_ptr<ReadingCursor>> QueryService::run(const wire::QueryReques
   options.fill_cache = !from_the_beginning || request.limit.has_value();
   options.large_value_bytes = kLargeTextBytes;
   const TimeRange range{request.from_ns, request.to_ns};
-  SeriesScan scan(engine_, catalog_, std::move(series), range, options);
-  if (may_lack_names(request.selector)) scan.leave_out(lost_names());
+  SeriesScan scan(engine_, catalog_, std::move(found.series), range, options);
+  scan.leave_out(std::move(found.left_out));
   const std::uint64_t limit = request.limit.value_or(kNoLimit);
   if (request.every_ns == 0 && !request.aggregate.has_value()) {
     return std::unique_ptr<ReadingCursor>(new StoredCursor(std::move(scan), limit, kNoLimit));
@@ -253,74 +302,75 @@ Result<std::unique_ptr<ReadingCursor>> QueryService::run(const wire::QueryReques
 
 Result<std::unique_ptr<ReadingCursor>> QueryService::last(const auth::Principal& principal,
                                                           const std::string& namespace_name,
-                                                          const wire::Selector& selector,
+                                                          const wire::Selection& selection,
                                                           std::string_view purpose, Reach* reach) {
-  EC_ASSIGN_OR_RETURN(Rows series,
-                      select(auth::Operation::Read, principal, namespace_name, selector));
-  EC_TRY(withhold(principal, purpose, selector, series,
+  EC_ASSIGN_OR_RETURN(Found found,
+                      select(auth::Operation::Read, principal, namespace_name, selection));
+  EC_TRY(withhold(principal, purpose, selection, found.series,
                   reach == nullptr ? nullptr : &reach->withheld));
-  add_to(reach, series);
+  add_to(reach, found.series);
   ReadOptions options;
   options.direction = Direction::Reverse;
   options.patience = patience_of(reach);
   options.large_value_bytes = kLargeTextBytes;
-  SeriesScan scan(engine_, catalog_, std::move(series), {kFirstTime, std::nullopt}, options);
-  if (may_lack_names(selector)) scan.leave_out(lost_names());
+  SeriesScan scan(engine_, catalog_, std::move(found.series), {kFirstTime, std::nullopt}, options);
+  scan.leave_out(std::move(found.left_out));
   return std::unique_ptr<ReadingCursor>(new StoredCursor(std::move(scan), kNoLimit, 1));
 }
 
 Result<SeriesListing> QueryService::list_series(const auth::Principal& principal,
                                                 const std::string& namespace_name,
-                                                const wire::Selector& selector,
+                                                const wire::Selection& selection,
                                                 auth::Operation operation,
                                                 std::optional<std::string> purpose, Reach* reach) {
-  EC_ASSIGN_OR_RETURN(Rows rows, select(operation, principal, namespace_name, selector));
+  EC_ASSIGN_OR_RETURN(Found found, select(operation, principal, namespace_name, selection));
   if (purpose) {
-    EC_TRY(withhold(principal, *purpose, selector, rows,
+    EC_TRY(withhold(principal, *purpose, selection, found.series,
                     reach == nullptr ? nullptr : &reach->withheld));
   }
-  add_to(reach, rows);
-  SeriesListing listing(engine_, catalog_, summaries_, std::move(rows), nullptr,
+  add_to(reach, found.series);
+  SeriesListing listing(engine_, catalog_, summaries_, std::move(found.series), nullptr,
                         patience_of(reach));
-  if (may_lack_names(selector)) listing.leave_out(lost_names());
+  listing.leave_out(std::move(found.left_out));
   return listing;
 }
 
 Result<SeriesListing> QueryService::list_series_of(std::string_view owner) {
-  EC_ASSIGN_OR_RETURN(Rows rows, select_filtered(auth::Operation::Export, kItself, "", {},
-                                                 catalog::owned_by(owner)));
-  return SeriesListing(engine_, catalog_, summaries_, std::move(rows), nullptr, nullptr);
+  EC_ASSIGN_OR_RETURN(Found found, select_filtered(auth::Operation::Export, kItself, "", {},
+                                                   catalog::owned_by(owner)));
+  return SeriesListing(engine_, catalog_, summaries_, std::move(found.series), nullptr, nullptr);
 }
 
 Result<SeriesListing> QueryService::list_series_at(const auth::Principal& principal,
                                                    const std::string& namespace_name,
-                                                   const wire::Selector& selector,
+                                                   const wire::Selection& selection,
                                                    std::shared_ptr<const Snapshot> moment,
                                                    Reach* reach) {
   EC_TRY(auth::authorize_administration(principal));
-  EC_ASSIGN_OR_RETURN(Rows rows,
-                      select(auth::Operation::Export, principal, namespace_name, selector));
-  add_to(reach, rows);
-  SeriesListing listing(engine_, catalog_, summaries_, std::move(rows), std::move(moment),
+  EC_ASSIGN_OR_RETURN(Found found,
+                      select(auth::Operation::Export, principal, namespace_name, selection));
+  add_to(reach, found.series);
+  SeriesListing listing(engine_, catalog_, summaries_, std::move(found.series), std::move(moment),
                         patience_of(reach));
-  if (may_lack_names(selector)) listing.leave_out(lost_names());
+  listing.leave_out(std::move(found.left_out));
   return listing;
 }
 
 Result<DeviceListing> QueryService::list_devices(const auth::Principal& principal,
                                                  const std::string& namespace_name,
-                                                 const wire::Selector& selector,
+                                                 const wire::Selection& selection,
                                                  const catalog::DeviceFilter& filter,
                                                  const catalog::DevicePage& page, Reach* reach) {
-  EC_ASSIGN_OR_RETURN(
-      Rows rows, filter.empty() ? select(auth::Operation::Read, principal, namespace_name, selector)
-                                : select_filtered(auth::Operation::Read, principal, namespace_name,
-                                                  selector, filter, page));
-  rows = page_of(std::move(rows), page);
+  EC_ASSIGN_OR_RETURN(Found found,
+                      filter.empty()
+                          ? select(auth::Operation::Read, principal, namespace_name, selection)
+                          : select_filtered(auth::Operation::Read, principal, namespace_name,
+                                            selection, filter, page));
+  Rows rows = page_of(std::move(found.series), page);
   add_to(reach, rows);
   SeriesListing listing(engine_, catalog_, summaries_, std::move(rows), nullptr,
                         patience_of(reach));
-  if (may_lack_names(selector)) listing.leave_out(lost_names());
+  listing.leave_out(std::move(found.left_out));
   return DeviceListing(std::move(listing));
 }
 

@@ -108,7 +108,8 @@ class QueryService {
 
   // What the principal may not read is left out; NotAllowed where the selector names nothing that
   // it may. NotFound: an exact selector that names nothing, or a namespace that does not exist
-  // (`default` always does); a glob that matches nothing is an empty result. InvalidArgument:
+  // (`default` always does); a glob that matches nothing is an empty result. Of several selectors
+  // those of which that is so are told as left out, unless it is so of all. InvalidArgument:
   // `from_ns` after `to_ns`, a negative `every_ns`. NotAllowed: a namespace of the store's own. An
   // empty namespace name means all whose names do not begin with `_`; `_rejected` is read when it
   // is named. `every_ns` without an aggregate gives means.
@@ -127,25 +128,27 @@ class QueryService {
   // Series with readings at that moment.
   Result<SeriesListing> list_series_at(const auth::Principal& principal,
                                        const std::string& namespace_name,
-                                       const wire::Selector& selector,
+                                       const wire::Selection& selection,
                                        std::shared_ptr<const Snapshot> moment,
                                        Reach* reach = nullptr);
   // The newest reading of each series.
   Result<std::unique_ptr<ReadingCursor>> last(const auth::Principal& principal,
                                               const std::string& namespace_name,
-                                              const wire::Selector& selector,
+                                              const wire::Selection& selection,
                                               std::string_view purpose = {},
                                               Reach* reach = nullptr);
   // Whether a reading is one of those that query() would answer: for who follows what is stored.
-  // Errors as of query(), but that a series need not be there yet. The filter asks purposes each
-  // time; it must not outlive the service, nor the principal.
+  // Errors as of query(), but that a series need not be there yet; `left_out`, which may be null,
+  // is told of selectors that may not be asked for. The filter asks purposes each time; it must not
+  // outlive the service, nor the principal.
   Result<ReadingFilter> filter(const auth::Principal& principal, const std::string& namespace_name,
-                               const wire::Selector& selector, std::string_view purpose) const;
+                               const wire::Selection& selection, std::string_view purpose,
+                               LeftOut* left_out = nullptr) const;
   // `operation`: Read, or Export for those that may be exported. `purpose`: only those that may be
   // read for it; none: all, since what is told of them is no reading.
   Result<SeriesListing> list_series(const auth::Principal& principal,
                                     const std::string& namespace_name,
-                                    const wire::Selector& selector,
+                                    const wire::Selection& selection,
                                     auth::Operation operation = auth::Operation::Read,
                                     std::optional<std::string> purpose = std::nullopt,
                                     Reach* reach = nullptr);
@@ -159,7 +162,7 @@ class QueryService {
   // filter of one condition is the page.
   Result<DeviceListing> list_devices(const auth::Principal& principal,
                                      const std::string& namespace_name,
-                                     const wire::Selector& selector,
+                                     const wire::Selection& selection,
                                      const catalog::DeviceFilter& filter = {},
                                      const catalog::DevicePage& page = {}, Reach* reach = nullptr);
 
@@ -170,6 +173,14 @@ class QueryService {
   Result<Rows> readable(const auth::Principal& principal, const std::string& namespace_name,
                         std::string_view purpose, Reach* reach) const;
   void tell(Reach* reach, const Rows& series) const { add_to(reach, series); }
+  // Series of a selection that the principal may use, whatever their purposes, and what was asked
+  // for and is not among them. Errors as of query().
+  struct Found {
+    Rows series;
+    std::vector<LeftOutReadings> left_out;
+  };
+  Result<Found> select(auth::Operation operation, const auth::Principal& principal,
+                       const std::string& namespace_name, const wire::Selection& selection) const;
   // What one question may take, from now on; questions under way keep what they began with.
   void set_limits(const QueryLimits& limits) EC_EXCLUDES(limits_mutex_) {
     const MutexLock lock(limits_mutex_);
@@ -183,20 +194,18 @@ class QueryService {
   const catalog::Catalog& catalog() const { return catalog_; }
 
  private:
-  Result<Rows> select(auth::Operation operation, const auth::Principal& principal,
-                      const std::string& namespace_name, const wire::Selector& selector) const;
   Status withhold(const auth::Principal& principal, std::string_view purpose,
-                  const wire::Selector& selector, Rows& series, std::uint64_t* withheld) const;
-  Result<Rows> select_filtered(auth::Operation operation, const auth::Principal& principal,
-                               const std::string& namespace_name, const wire::Selector& selector,
-                               const catalog::DeviceFilter& filter,
-                               const catalog::DevicePage& page = {}) const;
-  Result<Rows> select_requested(const auth::Principal& principal,
-                                const wire::QueryRequest& request) const;
-  Result<std::unique_ptr<ReadingCursor>> run(const wire::QueryRequest& request, Rows series,
+                  const wire::Selection& selection, Rows& series, std::uint64_t* withheld) const;
+  Result<Found> select_filtered(auth::Operation operation, const auth::Principal& principal,
+                                const std::string& namespace_name, const wire::Selection& selection,
+                                const catalog::DeviceFilter& filter,
+                                const catalog::DevicePage& page = {}) const;
+  Result<Found> select_requested(const auth::Principal& principal,
+                                 const wire::QueryRequest& request) const;
+  Result<std::unique_ptr<ReadingCursor>> run(const wire::QueryRequest& request, Found found,
                                              std::shared_ptr<const Snapshot> moment,
                                              const Reach* reach);
-  bool may_lack_names(const wire::Selector& selector) const;
+  Status check_exact(const std::string& namespace_name, const wire::Selector& selector) const;
   bool may_reach(auth::Operation operation, const auth::Principal& principal,
                  catalog::SeriesRow row) const;
   void add_to(Reach* reach, const Rows& series) const;

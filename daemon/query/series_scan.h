@@ -84,6 +84,9 @@ class SeriesScan {
   void leave_out(const Status& why) { damaged_->add(time_ns(), time_ns(), why); }
   // What is left out already when it begins.
   void leave_out(LeftOutReadings readings) { damaged_->left_out.add(std::move(readings)); }
+  void leave_out(std::vector<LeftOutReadings> all) {
+    for (LeftOutReadings& each : all) leave_out(std::move(each));
+  }
   const Damaged& damaged() const { return *damaged_; }
   Result<std::unique_ptr<LargeText>> large_text();
   Engine& engine() const { return engine_; }

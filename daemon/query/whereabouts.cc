@@ -83,31 +83,35 @@ DeviceId device_of(const SeriesEntry& entry) {
 
 }  // namespace
 
-Result<Whereabouts> find_whereabouts(Engine& engine, const catalog::Catalog& catalog,
+Result<Whereabouts> find_whereabouts(const QueryService& service,
                                      const catalog::DeviceIndex& devices,
                                      const auth::Principal& principal,
                                      const std::string& namespace_name,
-                                     const wire::Selector& selector) {
-  EC_TRY(auth::authorize(auth::Operation::Read, principal, namespace_name, selector));
+                                     const wire::Selection& selection) {
+  EC_ASSIGN_OR_RETURN(QueryService::Found selected,
+                      service.select(auth::Operation::Read, principal, namespace_name, selection));
+  const catalog::Catalog& catalog = service.catalog();
   Whereabouts found;
   // A device's series follow one another; of all that matches no more than one device is held.
   std::optional<DeviceId> last;
-  std::vector<catalog::SeriesRow> rows = catalog.select_rows(namespace_name, selector);
+  std::vector<catalog::SeriesRow>& rows = selected.series;
+  for (LeftOutReadings& each : selected.left_out) found.left_out.add(std::move(each));
   std::erase_if(rows, [&](catalog::SeriesRow row) {
     const auto entry = catalog.series_at(row);
-    if (!entry.ok() || !auth::allows(auth::Operation::Read, principal, entry->namespace_name,
-                                     entry->device, entry->sensor))
-      return true;
+    if (!entry.ok()) return true;
     ++found.series;
     found.reach.add(entry->namespace_name, entry->device);
     if (std::exchange(last, device_of(*entry)) != device_of(*entry)) ++found.devices;
     return false;
   });
-  if (rows.empty()) return not_found("nothing matches " + selector.device + "/" + selector.sensor);
-  const bool by_namespace = selector.device == "*" && selector.sensor == "*" && !principal.grant &&
-                            found.devices > kLocatedDevicesMax;
+  if (rows.empty()) return not_found("nothing matches " + selection.text());
+  const bool is_all =
+      selection.identity.empty() &&
+      std::any_of(selection.selectors.begin(), selection.selectors.end(),
+                  [](const auto& each) { return each.device == "*" && each.sensor == "*"; });
+  const bool by_namespace = is_all && !principal.grant && found.devices > kLocatedDevicesMax;
   std::map<NamespaceId, std::set<std::string>> of_namespaces;
-  Collector collector(engine);
+  Collector collector(service.engine());
   std::vector<SeriesEntry> of_device;
   // What is damaged costs itself alone.
   const auto unless_damaged = [&found](const std::string& of_namespace, const std::string& device,
@@ -143,7 +147,6 @@ Result<Whereabouts> find_whereabouts(Engine& engine, const catalog::Catalog& cat
     EC_TRY(unless_damaged(namespace_name.empty() ? "*" : namespace_name, "*",
                           collector.add({{id, {}, {}}, locations})));
   }
-  if (catalog.is_damaged() && !selector.is_exact()) found.left_out.add(lost_names());
   collector.finish(found);
   return found;
 }

@@ -1,4 +1,4 @@
-// Which files hold what a selector matches, and how many bytes of it.
+// Which files hold what is selected, and how many bytes of it.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 #include "catalog/device_index.h"
 #include "edgecase/engine.h"
 #include "query/query_service.h"
-#include "wire/selector.h"
+#include "wire/selection.h"
 
 namespace edgecase::query {
 
@@ -25,16 +25,16 @@ struct Whereabouts {
   };
   std::uint64_t devices = 0, series = 0, bytes = 0;
   std::vector<File> files;  // those with the most bytes first
-  LeftOut left_out;         // what is damaged, and so not in these files
+  LeftOut left_out;         // what is damaged, or of several selectors not there
   Reach reach;
 };
 
 // Finds where the part lies that the principal may read. Errors: NotAllowed; NotFound, when nothing
 // matches; the engine's.
-Result<Whereabouts> find_whereabouts(Engine& engine, const catalog::Catalog& catalog,
+Result<Whereabouts> find_whereabouts(const QueryService& service,
                                      const catalog::DeviceIndex& devices,
                                      const auth::Principal& principal,
                                      const std::string& namespace_name,
-                                     const wire::Selector& selector);
+                                     const wire::Selection& selection);
 
 }  // namespace edgecase::query

@@ -1,4 +1,6 @@
 // What rules would do: RetentionService::preview().
+#include <map>
+
 #include "retention/retention_records.h"
 #include "retention/retention_service.h"
 #include "wire/reading_key.h"
@@ -86,7 +88,13 @@ Result<Preview> RetentionService::preview_under(const std::vector<Rule>& next,
     preview.add(std::move(of_one));
     return ok();
   };
-  for (const Rule& rule : rules) EC_TRY(catalog_.each(rule.namespace_name, rule.selector, look_at));
+  // Selectors of one namespace may match the same series, which counts once.
+  std::map<std::string, wire::Selection> selections;
+  for (const Rule& rule : rules) {
+    const auto [at, is_new] = selections.try_emplace(rule.namespace_name, rule.selector);
+    if (!is_new) at->second.selectors.push_back(rule.selector);
+  }
+  for (const auto& [name, selection] : selections) EC_TRY(catalog_.each(name, selection, look_at));
   return preview;
 }
 

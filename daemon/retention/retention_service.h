@@ -100,8 +100,8 @@ class RetentionService {
   // set().
   Result<Preview> preview(const std::string& namespace_name, const wire::Selector& selector,
                           std::optional<std::int64_t> retention_ns) const;
-  // The same of several rules, which overlap nowhere; their own retention means nothing. Busy: they
-  // would be more than kRulesMax.
+  // The same of several rules, each series once where they are of one namespace; their own
+  // retention means nothing. Busy: they would be more than kRulesMax.
   Result<Preview> preview_all(std::span<const Rule> rules,
                               std::optional<std::int64_t> retention_ns) const EC_EXCLUDES(mutex_);
   // What clear() of these rules would do; those that are not set change nothing.

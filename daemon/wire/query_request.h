@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "wire/selector.h"
+#include "wire/selection.h"
 
 namespace edgecase::wire {
 
@@ -31,7 +31,7 @@ std::string_view aggregate_name(Aggregate aggregate);  // "mean"
 
 struct QueryRequest {
   std::string namespace_name{"default"};  // empty: all namespaces
-  Selector selector;
+  Selection selection;
   std::int64_t from_ns = std::numeric_limits<std::int64_t>::min();  // included
   std::optional<std::int64_t> to_ns;                                // not included; unset: no end
   std::int64_t every_ns = 0;           // > 0: windows, aligned to the epoch

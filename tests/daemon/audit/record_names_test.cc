@@ -47,6 +47,31 @@ TEST_CASE("audit names: of a selector only what holds no name is kept as it is")
   }
 }
 
+TEST_CASE("audit names: several selectors name their devices, or say that they may reach more") {
+  const RecordNames names(with_key('k'));
+  const auto record_of = [&names](std::vector<wire::Selector> selectors) {
+    Record record;
+    record.namespace_name = "n";
+    names.describe("n", selectors, record);
+    return record;
+  };
+  const Record two = record_of({{"kitchen", "temp"}, {"hall", "*"}});
+  CHECK(two.targets.size() == 2);
+  CHECK_FALSE(two.reaches_more);
+  CHECK(two.selector.find(", ") != std::string::npos);
+  CHECK(two.selector.find("kitchen") == std::string::npos);
+  const Record more = record_of({{"?", "*"}, {"kitchen", "*"}});
+  CHECK(more.targets.empty());
+  CHECK(more.reaches_more);
+  CHECK(may_reach(more, "n", "kitchen"));
+  CHECK(may_reach(record_of({{"?", "*"}, {"???", "*"}}), "n", "hat"));
+  CHECK_FALSE(may_reach(record_of({{"?", "*"}, {"??", "*"}}), "n", "hat"));
+  const Record many = record_of(std::vector<wire::Selector>(kTargetsMax + 1, {"kitchen", "*"}));
+  CHECK(many.targets.empty());
+  CHECK(many.selector == "*/*");
+  CHECK(may_reach(many, "n", "kitchen"));
+}
+
 TEST_CASE("audit names: a device's records are those that name it, or may reach it") {
   const RecordNames names(with_key('k'));
   const std::uint64_t kitchen = names.of_device("n", "kitchen");

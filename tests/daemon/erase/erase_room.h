@@ -83,7 +83,7 @@ struct Room {
   static EraseRequest request(const std::string& selector, const std::string& ns = "default") {
     EraseRequest request;
     request.namespace_name = ns;
-    request.selector = wire::parse_selector(selector).value();
+    request.selection = wire::parse_selector(selector).value();
     return request;
   }
   Result<Certificate> erase(const std::string& selector, const std::string& ns = "default") {

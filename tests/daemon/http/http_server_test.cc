@@ -324,36 +324,6 @@ TEST_CASE("http: a device over its rate is 503 until it has paid, others are tak
   CHECK(f.ask("POST", "/write", "m,device=d w=1 99").status == 204);
 }
 
-TEST_CASE("http: what a question may take are settings, which a reload changes") {
-  ServerFixture f([](config::Settings& settings) { settings.limits.query_windows = 3; });
-  REQUIRE(f.ask("POST", "/write", "m v=1 1\nm v=2 2\nm v=3 3\nm v=4 4").status == 204);
-  const auto windows = [&f](const std::string& more) {
-    return f.ask("GET", "/api/v1/query?select=*/*&every=1ns&agg=sum&format=csv" + more);
-  };
-  // Over a range that is known it is refused before anything is read.
-  const Answer refused = windows("&from=@0&to=@1");
-  CHECK(refused.status == 400);
-  CHECK(refused.body.find("limits.query-windows is 3") != std::string::npos);
-  CHECK(windows("&from=@0.000000001&to=@0.000000004").status == 200);
-  CHECK(windows("&from=@0&to=@1&limit=3").status == 200);
-  // Elsewhere windows are counted.
-  CHECK(windows("").status == 400);
-  CHECK(windows("&limit=3").status == 200);
-  const char* const kStatement =
-      "/query?q=SELECT%20sum(v)%20FROM%20m%20WHERE%20time%20<%205%20GROUP%20BY%20time(1ns)";
-  CHECK(f.ask("GET", kStatement).body.find("limits.query-windows is 3") != std::string::npos);
-
-  config::Settings fresh = f.settings;
-  fresh.limits.query_windows = 10;
-  fresh.limits.query_points = 3;
-  REQUIRE(f.server->reload(fresh).ok());
-  CHECK(windows("").status == 200);
-  CHECK(f.ask("GET", kStatement).body.find("limits.query-points is 3") != std::string::npos);
-  fresh.limits.query_points = 4;
-  REQUIRE(f.server->reload(fresh).ok());
-  CHECK(f.ask("GET", kStatement).body.find("error") == std::string::npos);
-}
-
 TEST_CASE("http: readings and keys of one request have limits of their own") {
   ServerFixture f([](config::Settings& settings) {
     settings.limits.points_per_batch = 3;

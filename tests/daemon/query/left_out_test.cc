@@ -240,8 +240,7 @@ TEST_CASE("left out: a metadata table that is missing takes names with it, not t
     // `where` names what it cannot look for, and tells of the rest.
     const auto devices = catalog::DeviceIndex::open(*house.engine);
     REQUIRE(devices.ok());
-    const auto where =
-        find_whereabouts(*house.engine, *house.catalog, **devices, house.principal, "default", {});
+    const auto where = find_whereabouts(*house.service, **devices, house.principal, "default", {});
     const bool has_names = where.ok() || where.status().code() != StatusCode::NotFound;
     REQUIRE_MESSAGE((where.ok() || !has_names), where.status().to_string());
     if (where.ok() && !where->left_out.empty()) ++told_where;

@@ -259,7 +259,7 @@ TEST_CASE("listings of many series tell what each by itself does") {
     CAPTURE(info.device);
     CAPTURE(info.sensor);
     const auto one = test::all_of<query::SeriesInfo>(
-        f.service.list_series(f.principal, "default", {info.device, info.sensor}));
+        f.service.list_series(f.principal, "default", wire::Selector{info.device, info.sensor}));
     REQUIRE(one.size() == 1);
     CHECK(info.count == one[0].count);
     CHECK(info.first_ns == one[0].first_ns);

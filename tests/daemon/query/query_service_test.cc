@@ -51,7 +51,7 @@ struct QueryRoom {
 
 wire::QueryRequest request_of(std::string_view selector) {
   wire::QueryRequest request;
-  request.selector = wire::parse_selector(selector).value();
+  request.selection = wire::parse_selector(selector).value();
   return request;
 }
 

@@ -1,0 +1,15 @@
+// What answers of the daemon do not hold: it is named on stderr, and decides the exit code of a
+// command that is done. DaemonClient tells it of each answer; a command is one thread.
+#pragma once
+
+#include <string>
+
+namespace edgecase::cli {
+
+// `text`: an array as X-EdgeCase-Left-Out has it (daemon/query/left_out.h); each is named once.
+void name_left_out(const std::string& text);
+
+// 0, or the code of a command that is done but for that: 7 where it is damaged, else 6. Once.
+int take_exit_code_of_answers();
+
+}  // namespace edgecase::cli

@@ -1,0 +1,36 @@
+// What a command is about: `selector ...` and --measurement, --tag, --field, which all commands
+// that take selectors have (wire/selection.h).
+#pragma once
+
+#include <string>
+
+#include "daemon_client.h"
+#include "wire/selection.h"
+
+namespace CLI {
+class App;
+}
+
+namespace edgecase::cli {
+
+// What a command means where none of them is given.
+enum class WithoutSelection : unsigned char {
+  Everything,
+  Refused,
+  Other,  // the command says it itself
+};
+
+// `rest`: what else the words without a name may be, for --help.
+void add_selection(CLI::App& command, wire::SelectionTexts& selection, WithoutSelection without,
+                   const std::string& rest = {});
+// What the daemon would refuse is said before it is asked.
+Status check_selection(const wire::SelectionTexts& selection,
+                       WithoutSelection without = WithoutSelection::Everything);
+// As the daemon's parameters.
+void append_selection(const wire::SelectionTexts& selection, Parameters& parameters);
+
+inline bool has_identity(const wire::SelectionTexts& selection) {
+  return !selection.measurements.empty() || !selection.tags.empty() || !selection.fields.empty();
+}
+
+}  // namespace edgecase::cli
