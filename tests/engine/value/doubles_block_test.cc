@@ -123,7 +123,7 @@ TEST_CASE("doubles from a converter of few steps use a dictionary") {
 TEST_CASE("as many distinct doubles as a dictionary takes, one fewer and more come back") {
   // With the second step they differ in ten bits alone, so that some hashes meet.
   for (const std::uint64_t step : {std::uint64_t{0x0123456789abcdef}, std::uint64_t{1} << 54}) {
-    for (const std::uint64_t distinct : {1, 2, 255, 256, 257, 1'000}) {
+    for (const std::uint64_t distinct : {1u, 2u, 255u, 256u, 257u, 1'000u}) {
       CAPTURE(distinct);
       std::vector<std::uint64_t> column;
       for (std::uint64_t i = 0; i < 3 * distinct; ++i)
