@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "compaction/picker.h"
-#include "compaction/range_source.h"
 
 namespace edgecase::engine {
 namespace {

@@ -40,6 +40,10 @@ constexpr std::uint64_t kBytesPerScanRun = 16u << 10;
 // A file in which less lives is emptied whatever the garbage is in all.
 constexpr double kNearlyEmptyShare = 0.9;
 
+// What is dead of larger entries is looked for one by one, and what lives is left where it is: that
+// takes less of the drive than to write all of a range again, and more of the processor.
+constexpr std::uint64_t kRangeEntryBytesMax = 512;
+
 // A range ends where a table does, or at so many times what it should be.
 constexpr std::uint64_t kRangeTables = 2;
 constexpr std::uint64_t kRangeGrowth = 2;
@@ -292,6 +296,14 @@ MergePlan plan_cleaning(const Version& version, NamespaceId id,
     if (bytes >= version.live_bytes.at(number)) plan.evacuated.insert(number);
   plan.set_surroundings(version);
   return plan;
+}
+
+// Each run of a tree with very many would take memory at once.
+bool is_merged_by_range(const Tree& tree, const Run& run) {
+  if (tree.size() > kRunsMax) return false;
+  std::uint64_t entries = 0;
+  for (const TablePointer& table : run.tables) entries += table->entry_count;
+  return run.item_bytes <= kRangeEntryBytesMax * entries;
 }
 
 MergePlan plan_range(const Version& version, const Run& into, ByteView from,

@@ -95,6 +95,9 @@ std::optional<MergePlan> pick_emptying(const Version& version, const std::set<Fi
 // run stay in it, those of several become one.
 MergePlan plan_cleaning(const Version& version, NamespaceId id, const std::set<FileNumber>& chosen);
 
+// Whether what is dead in a run is freed range by range, while writes come.
+bool is_merged_by_range(const Tree& tree, const Run& run);
+
 // Merges all runs of groups of the namespace and the life class of `into`, one of them, between two
 // keys into it: from the first of its tables behind `from`, in a circle, on, whole tables of it,
 // until these have about `slice_bytes`.

@@ -8,9 +8,6 @@
 namespace edgecase::engine {
 namespace {
 
-// What is dead of larger entries is looked for one by one, and what lives is left where it is: that
-// takes less of the drive than to write all of a range again, and more of the processor.
-constexpr std::uint64_t kRangeEntryBytesMax = 512;
 // From so many bytes of garbage a useful byte on: the longer a range waits, the more of it is dead
 // when it is written again. The first where a good part of the drive is free.
 constexpr double kRangeGarbageRoomy = 0.3;
@@ -20,14 +17,6 @@ constexpr std::uint64_t kLargestRangePart = 16;
 constexpr std::uint64_t kRangeBytesMin = 1u << 20;
 
 }  // namespace
-
-// Each run of a tree with very many would take memory at once.
-bool is_merged_by_range(const Tree& tree, const Run& run) {
-  if (tree.size() > kRunsMax) return false;
-  std::uint64_t entries = 0;
-  for (const TablePointer& table : run.tables) entries += table->entry_count;
-  return run.item_bytes <= kRangeEntryBytesMax * entries;
-}
 
 Result<Offer> RangeSource::next(const LaneView& view) {
   if (view.idle) return Offer::none();

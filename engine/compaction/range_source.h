@@ -12,9 +12,6 @@
 
 namespace edgecase::engine {
 
-// Whether what is dead in a run is freed range by range, while writes come.
-bool is_merged_by_range(const Tree& tree, const Run& run);
-
 class RangeSource final : public WorkSource {
  public:
   RangeSource(const CompactorContext& context, GarbageEstimate& garbage, WindowSource& windows)
