@@ -45,4 +45,14 @@ inline std::string erasure_level_note(const nlohmann::json& object) {
   return "level " + level + ": " + text_field(object, "level_why");
 }
 
+// Where readings went that no erasure here reaches; empty: nowhere.
+inline std::string forwarded_note(const nlohmann::json& object) {
+  std::string names;
+  const auto targets = object.find("targets");
+  if (targets == object.end() || !targets->is_array()) return names;
+  for (const nlohmann::json& each : *targets)
+    names += (names.empty() ? "" : ", ") + text_field(each, "name");
+  return names.empty() ? names : "what was forwarded to " + names + " is there still";
+}
+
 }  // namespace edgecase::cli

@@ -117,6 +117,8 @@ int print_preview(const Json& document) {
   write_out(stdout, summary_of(document) + " would be erased\n");
   if (const std::string note = erasure_level_note(document); !note.empty())
     write_out(stdout, printable(note) + "\n");
+  if (const std::string note = forwarded_note(document); !note.empty())
+    write_out(stdout, printable(note) + "\n");
   return finish_stdout();
 }
 
@@ -177,6 +179,8 @@ int report(const EraseArguments& arguments, const Json& certificate) {
   if (const int lost = finish_stdout(); lost != 0) return lost;
   const std::string note = is_done ? erasure_level_note(certificate) : std::string();
   if (!note.empty()) print_error("edgecase: %s\n", printable(note).c_str());
+  if (const std::string there = forwarded_note(certificate); !there.empty())
+    print_error("edgecase: %s\n", printable(there).c_str());
   if (is_done) return wire::kExitOk;
   const std::string obstacle = text_field(certificate, "waiting_for");
   print_error("edgecase: pending: %s; the daemon goes on by itself (edgecase erase --list)\n",
@@ -226,7 +230,9 @@ int run_erase(const EraseArguments& arguments) {
     if (!preview.ok()) return report_failure(preview.status());
     show_times_in(*preview, arguments.range.zone);
     if (arguments.dry_run) return print_preview(*preview);
-    const std::string note = erasure_level_note(*preview);
+    std::string note = erasure_level_note(*preview);
+    if (const std::string there = forwarded_note(*preview); !there.empty())
+      note += (note.empty() ? "" : "; ") + there;
     const std::string what = "this erases " + summary_of(*preview) + " for good";
     if (!confirmed(note.empty() ? what : what + " (" + note + ")", false)) return wire::kExitUsage;
   }

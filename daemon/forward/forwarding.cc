@@ -52,11 +52,19 @@ Result<std::unique_ptr<Forwarding>> Forwarding::open(
   for (auto& [name, record] : loaded) made.resting_.emplace(name, std::move(record));
   std::map<std::string, FeedBounds::Positions> positions;
   for (const config::ForwardSettings& each : all) {
-    EC_TRY(made.make(each, made.targets_));
+    const Status status = made.make(each, made.targets_);
+    if (status.code() == StatusCode::InvalidArgument) return status;
+    if (!status.ok()) {  // a full drive is no reason not to start
+      parts.logger.error("forward",
+                         "nothing goes to " + each.name + " until a reload: " + status.to_string());
+      continue;
+    }
     positions[each.name] = made.targets_[each.name]->positions();
   }
-  for (auto& [name, record] : made.resting_)
-    if (!record.is_at_rest) EC_TRY(made.put_to_rest(name, record));
+  for (auto& [name, record] : made.resting_) {
+    if (record.is_at_rest || made.put_to_rest(name, record).ok()) continue;
+    positions[name] = record.cursor.bounds();  // they hold on until it can be written
+  }
   made.bounds_.set_all(std::move(positions));
   made.set_aside();
   return forwarding;

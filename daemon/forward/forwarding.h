@@ -42,7 +42,8 @@ struct UndeliveredReading {
 class Forwarding {
  public:
   // Everything in `parts` outlives it. Merges are free to raise positions from here on, within
-  // bounds. Errors: the engine's, Corruption, Unsupported; of a target's files, with the key.
+  // bounds. Errors: the engine's, Unsupported; of a target's files, with the key. A target whose
+  // place cannot be written is logged, and begins with a reload.
   static Result<std::unique_ptr<Forwarding>> open(const ForwardingParts& parts,
                                                   const std::vector<config::ForwardSettings>& all);
   ~Forwarding() { stop(); }

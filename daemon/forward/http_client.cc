@@ -28,6 +28,7 @@ constexpr std::int64_t kIdleCloseNs = 2'000'000'000;
 // Whoever stopped taking the request has answered by then, or will not.
 constexpr std::int64_t kEarlyAnswerNs = 2'000'000'000;
 constexpr std::size_t kReceiveBytes = 16u << 10;
+constexpr short kReadable = POLLIN, kWritable = POLLOUT, kEither = POLLIN | POLLOUT;
 constexpr std::size_t kChunkLineMaxBytes = 256;
 constexpr std::string_view kHeadEnd = "\r\n\r\n";
 
@@ -153,7 +154,7 @@ Status HttpClient::connect_socket(const std::string& host, std::uint16_t port,
     int error = ::connect(descriptor, each->ai_addr, each->ai_addrlen) == 0 ? 0 : errno;
     channel_ = net::open_plain(std::move(socket));
     if (error == EINPROGRESS) {
-      last = wait_for(POLLOUT, until_ns).status();
+      last = wait_for(kWritable, until_ns).status();
       if (last.code() == StatusCode::Cancelled) return last;
       if (!last.ok()) continue;
       socklen_t size = sizeof error;
@@ -219,9 +220,8 @@ Result<bool> HttpClient::send(std::string_view bytes, std::int64_t until_ns) {
     // What it said before it closed may be there still.
     if (sent.outcome != net::Outcome::Blocked) return false;
     const bool awaits_receive = channel_->send_awaits_receive();
-    EC_ASSIGN_OR_RETURN(const short came,
-                        wait_for(awaits_receive ? POLLIN : POLLIN | POLLOUT, until_ns));
-    if (!awaits_receive && (came & POLLOUT) == 0) return false;
+    EC_ASSIGN_OR_RETURN(const short came, wait_for(awaits_receive ? kReadable : kEither, until_ns));
+    if (!awaits_receive && (came & kWritable) == 0) return false;
   }
   return true;
 }
@@ -234,7 +234,8 @@ Result<bool> HttpClient::receive_more(std::int64_t until_ns) {
       case net::Outcome::Done: received_.append(more.bytes()); return true;
       case net::Outcome::Closed: return false;
       case net::Outcome::Blocked:
-        EC_TRY(wait_for(channel_->receive_awaits_send() ? POLLOUT : POLLIN, until_ns).status());
+        EC_TRY(
+            wait_for(channel_->receive_awaits_send() ? kWritable : kReadable, until_ns).status());
         break;
       case net::Outcome::Failed: return broken("the connection broke off");
     }

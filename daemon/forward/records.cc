@@ -74,21 +74,29 @@ Result<Record> decode_record(ByteView bytes) {
 }
 
 Result<std::unique_ptr<Records>> Records::open(Engine& engine) {
-  NamespaceId id = 0;
+  std::unique_ptr<Records> records(new Records(engine));
   const auto found = engine.find_namespace(kForwardNamespace);
   if (found.ok()) {
-    id = found->id;
-  } else {
-    if (found.status().code() != StatusCode::NotFound) return found.status();
+    records->id_ = found->id;
+  } else if (found.status().code() != StatusCode::NotFound) {
+    return found.status();
+  }
+  return records;
+}
+
+Result<NamespaceId> Records::made_id() {
+  const MutexLock lock(mutex_);
+  if (id_ == 0) {
     NamespaceOptions options;
     options.placement = Placement::Metadata;
-    EC_ASSIGN_OR_RETURN(id, engine.create_namespace(kForwardNamespace, options));
+    EC_ASSIGN_OR_RETURN(id_, engine_.create_namespace(kForwardNamespace, options));
   }
-  return std::unique_ptr<Records>(new Records(engine, id));
+  return id_.load();
 }
 
 Result<std::vector<std::pair<std::string, Record>>> Records::load() const {
   std::vector<std::pair<std::string, Record>> all;
+  if (id_ == 0) return all;
   EC_ASSIGN_OR_RETURN(const auto each, engine_.scan(id_, all_of(Bytes(1, kTargets)), unkept()));
   for (; each->valid(); each->next()) {
     std::string name(each->key().substr(1));
@@ -103,12 +111,14 @@ Result<std::vector<std::pair<std::string, Record>>> Records::load() const {
 }
 
 Status Records::write(const std::string& name, const Record& record) {
+  EC_ASSIGN_OR_RETURN(const NamespaceId id, made_id());
   WriteBatch batch;
-  batch.put(id_, target_key(name), encode_record(record));
+  batch.put(id, target_key(name), encode_record(record));
   return engine_.write(batch, Durability::Sync);
 }
 
 Status Records::forget(const std::string& name) {
+  if (id_ == 0) return ok();
   const KeyRange refused = all_of(refusal_prefix(name));
   WriteBatch batch;
   batch.remove(id_, target_key(name));
@@ -119,6 +129,7 @@ Status Records::forget(const std::string& name) {
 Result<std::vector<Refusal>> Records::refusals(const std::string& name, const Place& behind,
                                                std::size_t most) const {
   std::vector<Refusal> some;
+  if (id_ == 0) return some;
   KeyRange range = all_of(refusal_prefix(name));
   const std::size_t prefix_bytes = range.lower.size();
   if (behind.namespace_id != 0) range.lower = refusal_key(name, behind) + '\0';
@@ -140,6 +151,7 @@ Result<std::vector<Refusal>> Records::refusals(const std::string& name, const Pl
 }
 
 Result<std::size_t> Records::count_refusals(const std::string& name) const {
+  if (id_ == 0) return std::size_t{0};
   EC_ASSIGN_OR_RETURN(const RangeStats stats,
                       engine_.range_stats(id_, all_of(refusal_prefix(name)), unkept()));
   return static_cast<std::size_t>(stats.entries);
@@ -147,12 +159,13 @@ Result<std::size_t> Records::count_refusals(const std::string& name) const {
 
 Status Records::add_refusals(const std::string& name, const std::vector<Refusal>& refusals) {
   if (refusals.empty()) return ok();
+  EC_ASSIGN_OR_RETURN(const NamespaceId id, made_id());
   WriteBatch batch;
   for (const Refusal& each : refusals) {
     Bytes value;
     append_number(each.status, value);
     append_number(each.at_ns, value);
-    batch.put(id_, refusal_key(name, each.place), value);
+    batch.put(id, refusal_key(name, each.place), value);
   }
   return engine_.write(batch, Durability::Sync);
 }

@@ -11,6 +11,7 @@
 // erased is not found here either.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -20,6 +21,7 @@
 #include <vector>
 
 #include "edgecase/engine.h"
+#include "edgecase/mutex.h"
 #include "forward/cursor.h"
 
 namespace edgecase::forward {
@@ -50,7 +52,7 @@ struct Refusal {
 
 class Records {
  public:
-  // Errors: the engine's.
+  // Writes nothing: the namespace is made with the first record. Errors: the engine's.
   static Result<std::unique_ptr<Records>> open(Engine& engine);
 
   // By name. A place that is not what was written is the beginning of everything. Unsupported: of a
@@ -70,10 +72,12 @@ class Records {
   Status remove_refusals(const std::string& name, const std::vector<Refusal>& refusals);
 
  private:
-  Records(Engine& engine, NamespaceId id) : engine_(engine), id_(id) {}
+  explicit Records(Engine& engine) : engine_(engine) {}
+  Result<NamespaceId> made_id() EC_EXCLUDES(mutex_);
 
   Engine& engine_;
-  const NamespaceId id_;
+  Mutex mutex_;
+  std::atomic<NamespaceId> id_{0};  // 0: none yet; made under mutex_
 };
 
 Bytes encode_record(const Record& record);

@@ -48,6 +48,9 @@ Target::Target(const TargetParts& parts, const config::ForwardSettings& settings
       is_paused_(record_.is_paused) {
   told_.name = settings.name;
   told_.to = settings.to;
+  if (const auto count = parts.records.count_refusals(settings.name); count.ok())
+    kept_refusals_ = *count;
+  tell();
 }
 
 FeedBounds::Positions Target::positions() const {
@@ -100,8 +103,6 @@ void Target::set_paused(bool paused, bool undelivered) {
 void Target::run() {
   today_ = parts_.clock.wall_ns() / kNsPerDay;
   revocations_ = parts_.engine.revocations();
-  if (const auto count = parts_.records.count_refusals(settings_.name); count.ok())
-    kept_refusals_ = *count;
   while (!is_stopping()) {
     const std::uint64_t rings = parts_.bell.rings();
     const Turn turn = work();

@@ -168,7 +168,7 @@ class Target {
   std::int64_t nameless_since_ns_ = 0;  // 0: none
   std::uint64_t lost_connections_ = 0, revocations_ = 0;
   std::size_t kept_refusals_ = 0;
-  TargetState state_ = TargetState::Current;
+  TargetState state_ = TargetState::Sending;
   std::string why_, refused_why_;
   std::uint64_t requests_ = 0, failed_requests_ = 0;
   std::int64_t answered_ns_ = 0;

@@ -255,6 +255,7 @@ Result<Json> get_erase_preview(HttpContext& context, const Call& call) {
   json["level_why"] = how_far.why.empty() ? Json(nullptr) : Json(how_far.why);
   json["matched"] = std::move(matched);
   if (!found.left.empty()) json[kLeftOutMember] = left_out_json(call, found.left);
+  if (Json targets = targets_json(context); !targets.empty()) json["targets"] = std::move(targets);
   return json;
 }
 

@@ -8,7 +8,10 @@ import http.client
 import json
 import os
 import random
+import re
+import shutil
 import signal
+import subprocess
 import unittest
 import urllib.parse
 
@@ -222,6 +225,45 @@ class ForwardFlow(unittest.TestCase):
         self.assertEqual(all_readings(hub[1]), all_readings(board.daemon))
         self.assertEqual(board.status("hub")["undelivered"], 0)
 
+    @unittest.skipUnless(shutil.which("openssl"), "openssl is not installed")
+    def test_by_tls_with_a_token_as_edgecase_and_as_influxdb_2(self):
+        place = Place()
+        self.addCleanup(place.remove)
+        certificate, key, token_file = (os.path.join(place.path, name) for name in ("crt", "key", "token"))
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
+                        "-keyout", key, "-out", certificate, "-days", "3650", "-subj", "/CN=hub", "-addext",
+                        "subjectAltName=DNS:localhost,IP:127.0.0.1"], check=True, capture_output=True, timeout=60)
+        os.chmod(key, 0o600)
+        place.write_config(listen=f'localhost:0"\ntls-cert = "{certificate}"\ntls-key = "{key}')
+        hub = Daemon(place)
+        self.addCleanup(hub.stop)
+        made = place.cli("token", "create", "--write", "*/*", "-n", "*")
+        self.assertEqual(made.returncode, 0, made.stderr)
+        with open(token_file, "w", encoding="utf-8") as file:
+            file.write("ec1_wrong_token\n")
+        secure = f'tls-ca = "{certificate}"\ntoken-file = "{token_file}"\n'
+        targets = target("hub", "edgecase", hub.port(), secure + 'namespace = "whole"\n').replace("+http:", "+https:")
+        targets += target("lines", "influx", hub.port(), secure + 'bucket = "lines"\norg = "o"\n').replace(
+            "+http:", "+https:")
+        board = Board(self, targets)
+        board.write_some(200)
+        for name in ("hub", "lines"):
+            until(lambda name=name: board.status(name)["state"] == "denied", f"{name} wants another token")
+        with open(token_file, "w", encoding="utf-8") as file:
+            file.write(re.search(r"ec1_\S+", made.stdout).group(0) + "\n")
+        for name in ("hub", "lines"):
+            board.resume(name)
+            until(lambda name=name: board.is_current(name), f"{name} has everything")
+        wanted = [row.replace('"namespace":"default"', "") for row in all_readings(board.daemon)]
+        for namespace in ("whole", "lines"):
+            text = place.cli("query", "-n", namespace, "*/*", "--format", "ndjson", "--limit", "100000").stdout
+            rows = sorted(row.replace(f'"namespace":"{namespace}"', "") for row in text.splitlines())
+            self.assertEqual(rows, sorted(wanted), namespace)
+        self.assertNotIn("ec1_", board.daemon.log())
+        shown = board.place.cli("config", "show", "--config", board.place.config).stdout
+        self.assertIn(token_file, shown)
+        self.assertNotIn("ec1_", shown)
+
     def test_targets_come_and_go_without_losing_their_place(self):
         hub = self.hub()
         proxy = self.proxy(lambda: self.port_of(hub))
@@ -248,8 +290,11 @@ class ForwardFlow(unittest.TestCase):
         self.assertIn("is configured", board.place.cli("forward", "forget", "hub").stderr)
         board.resume("hub")
         until(lambda: len(all_readings(hub[1])) == 3, "what waited arrives")
-        erased = json.loads(board.place.cli("erase", "a", "--yes", "--json").stdout)
-        self.assertEqual(erased["targets"][0]["name"], "hub")
+        there = "what was forwarded to hub is there still"
+        self.assertIn(there, board.place.cli("erase", "a", "--dry-run").stdout)
+        erased = board.place.cli("erase", "a", "--yes", "--json")
+        self.assertEqual(json.loads(erased.stdout)["targets"][0]["name"], "hub")
+        self.assertIn(there, erased.stderr)
         board.set_targets("")
         board.reload()
         self.assertEqual(board.place.cli("forward", "forget", "hub").returncode, 0)

@@ -1,0 +1,159 @@
+#include "forward/batch_reader.h"
+
+#include <doctest/doctest.h>
+
+#include "support/model_engine.h"
+#include "wire/undated_time.h"
+
+namespace edgecase::forward {
+namespace {
+
+// A store with readings, and a target that wants some of them.
+struct Bench {
+  explicit Bench(config::ForwardKind kind, std::vector<config::ForwardSelection> selections)
+      : catalog(std::move(catalog::Catalog::open(engine, {})).value()) {
+    target.kind = kind;
+    target.selections = std::move(selections);
+    reader = std::make_unique<BatchReader>(engine, *catalog, settings, target);
+  }
+
+  void store(const wire::Reading& reading, bool is_named = true) {
+    std::vector<catalog::SeriesId> ids;
+    catalog::CatalogAdditions additions;
+    REQUIRE(catalog->resolve({&reading, 1}, ids, additions).ok());
+    WriteBatch batch;
+    additions.append_to(batch);
+    Bytes value;
+    wire::append_value(reading.value, value);
+    batch.put(ids[0].namespace_id,
+              wire::make_reading_key({ids[0].device, ids[0].sensor, *reading.time_ns}), value);
+    REQUIRE(engine.write(batch, Durability::Sync).ok());
+    if (is_named) catalog->confirm(additions);
+  }
+  void store(const char* device, const char* sensor, std::int64_t time_ns, double value) {
+    store({.namespace_name = "default",
+           .device = device,
+           .sensor = sensor,
+           .time_ns = time_ns,
+           .value = wire::Value::of_float64(value)});
+  }
+  Batch read(CommitPosition after = 0, CommitPosition upto = UINT64_MAX) {
+    auto batch = reader->read({.after = after, .upto = upto});
+    REQUIRE(batch.ok());
+    return std::move(batch).value();
+  }
+
+  test::ModelEngine engine;
+  std::unique_ptr<catalog::Catalog> catalog;
+  config::ForwardSettings settings;
+  config::ForwardTarget target;
+  std::unique_ptr<BatchReader> reader;
+};
+
+std::vector<config::ForwardSelection> all_of_default() {
+  return {{"default", {"*", "*"}}};
+}
+
+TEST_CASE("batch reader: lines are what a range holds, as it is now") {
+  Bench bench(config::ForwardKind::Influx, all_of_default());
+  bench.store("a", "x", 1, 1.5);
+  const CommitPosition before = bench.engine.committed();
+  bench.store("a", "x", 2, 2.5);
+  bench.store("b", "y", 1, 3.5);
+  const CommitPosition middle = bench.engine.committed();
+  CHECK(bench.read(before).text == "x,device=a value=2.5 2\ny,device=b value=3.5 1\n");
+  CHECK(bench.read(0, before).text == "x,device=a value=1.5 1\n");
+  // What was corrected later belongs to the later range alone.
+  bench.store("a", "x", 2, 9);
+  CHECK(bench.read(before, middle).text == "y,device=b value=3.5 1\n");
+  const Batch late = bench.read(middle);
+  CHECK(late.text == "x,device=a value=9 2\n");
+  CHECK(late.is_whole);
+  REQUIRE(late.parts.size() == 1);
+  CHECK(late.parts[0].database == "default");
+}
+
+TEST_CASE("batch reader: what is not wanted, not dated or not to be held is left out") {
+  Bench bench(config::ForwardKind::Influx, {{"default", {"k*", "*"}}, {"lab", {"*", "*"}}});
+  bench.store("kitchen", "x", 1, 1);
+  bench.store("hall", "x", 1, 1);
+  bench.store("kitchen", "x", wire::kUndatedFromNs, 1);
+  bench.store({.namespace_name = "other",
+               .device = "kitchen",
+               .sensor = "x",
+               .time_ns = 1,
+               .value = wire::Value::of_int64(1)});
+  bench.store({.namespace_name = "lab",
+               .device = "d",
+               .sensor = "x",
+               .time_ns = 1,
+               .value = wire::Value::of_bool(true)});
+  bench.store({.namespace_name = "lab",
+               .device = "d",
+               .sensor = "x",
+               .time_ns = 2,
+               .value = wire::Value::of_bytes("\x01", "image/png")});
+  const Batch batch = bench.read();
+  CHECK(batch.text == "x,device=kitchen value=1 1\nx,device=d value=true 1\n");
+  CHECK(batch.unfit == 1);
+  REQUIRE(batch.parts.size() == 2);
+  CHECK(batch.parts[1].database == "lab");
+}
+
+TEST_CASE("batch reader: an EdgeCase gets bytes, too, and a place is gone on from") {
+  Bench bench(config::ForwardKind::EdgeCase, all_of_default());
+  bench.store({.namespace_name = "default",
+               .device = "a",
+               .sensor = "x",
+               .time_ns = 1,
+               .value = wire::Value::of_bytes("\x01", "image/png")});
+  for (std::int64_t i = 0; i < 20'000; ++i) bench.store("b", "y", i, 1);
+  const Batch first = bench.read();
+  CHECK(first.text.find("image/png") != std::string::npos);
+  CHECK(first.unfit == 0);
+  CHECK_FALSE(first.is_whole);
+  std::size_t lines = first.lines.size();
+  std::optional<Place> behind = first.last;
+  for (bool is_whole = false; !is_whole;) {
+    const auto batch = bench.reader->read({.after = 0, .upto = UINT64_MAX, .behind = behind});
+    REQUIRE(batch.ok());
+    lines += batch->lines.size();
+    is_whole = batch->is_whole;
+    behind = batch->last;
+  }
+  CHECK(lines == 20'001);
+}
+
+TEST_CASE("batch reader: a reading whose name is not to be found yet is waited for") {
+  Bench bench(config::ForwardKind::Influx, all_of_default());
+  bench.store({.namespace_name = "default",
+               .device = "a",
+               .sensor = "x",
+               .time_ns = 1,
+               .value = wire::Value::of_int64(1)},
+              false);
+  CHECK(bench.reader->read({.after = 0, .upto = UINT64_MAX}).status().code() == StatusCode::Busy);
+  const auto skipped =
+      bench.reader->read({.after = 0, .upto = UINT64_MAX, .behind = {}, .skips_nameless = true});
+  REQUIRE(skipped.ok());
+  CHECK(skipped->unfit == 1);
+  CHECK(skipped->lines.empty());
+}
+
+TEST_CASE("batch reader: refused readings are read again by their keys, if they are there") {
+  Bench bench(config::ForwardKind::Influx, all_of_default());
+  bench.store("a", "x", 1, 1);
+  const Batch batch = bench.read();
+  REQUIRE(batch.lines.size() == 1);
+  const Place there{batch.lines[0].namespace_id, wire::make_reading_key(batch.lines[0].key)};
+  Place gone = there;
+  gone.key.back() = 9;
+  std::size_t taken = 0;
+  const auto again = bench.reader->read({{there, 400, 0}, {gone, 400, 0}}, taken);
+  REQUIRE(again.ok());
+  CHECK(taken == 2);
+  CHECK(again->text == batch.text);
+}
+
+}  // namespace
+}  // namespace edgecase::forward
