@@ -40,6 +40,7 @@ class Restore {
     if (!index_.files.empty()) {
       ImportRequest readings;
       readings.connection = request_.connection;
+      readings.as_of = index_.made;
       for (const BackupFile& file : index_.files) readings.paths.push_back(path_of(file));
       // Some may be refused, since they have been erased; the rest is stored all the same.
       imported = run_import(readings);

@@ -38,11 +38,17 @@ struct EraseArguments {
   bool yes = false;
   bool dry_run = false;
   bool list = false;
+  bool fences = false;
+  std::string lift;  // an erasure's number
   bool json = false;
 };
 
 // What the daemon would refuse is said before it is asked.
 Status check(const EraseArguments& arguments) {
+  if (arguments.fences || !arguments.lift.empty()) {
+    if (arguments.selector.empty() && arguments.filter.empty()) return ok();
+    return invalid_argument("--fences and --lift take no selector: a fence is known by its id");
+  }
   if (arguments.list) {
     DeviceFilterArguments others = arguments.filter;
     others.owner.clear();
@@ -217,9 +223,45 @@ int run_list(const EraseArguments& arguments, DaemonClient& client) {
   return finish_stdout();
 }
 
+int run_fences(const EraseArguments& arguments, DaemonClient& client) {
+  const Result<std::string> body = client.get_small(wire::routes::kFences);
+  if (body.ok() && arguments.json) return print_document(*body);
+  Result<Json> document = object_of(body);
+  if (!document.ok()) return report_failure(document.status());
+  show_times_in(*document, arguments.range.zone);
+  Table table(
+      {{"ID", Align::Right}, {"NAMESPACE"}, {"SELECTOR"}, {"FROM"}, {"TO"}, {"SINCE"}, {"REFUSES"}},
+      stdout);
+  for (const Json& each : document->value("fences", Json::array())) {
+    const std::string select = text_field(each, "select");
+    table.row({std::to_string(count_field(each, "id")), or_dash(text_field(each, "namespace")),
+               select.empty() ? "pseudonym " + text_field(each, "pseudonym").substr(0, 16) : select,
+               or_dash(text_field(each, "from")), or_dash(text_field(each, "to")),
+               or_dash(text_field(each, "since")), text_field(each, "refuses")});
+  }
+  table.flush();
+  if (const std::uint64_t more = count_field(*document, "more"); more > 0)
+    print_error("and %s more of earlier erasures\n", count_text(more).c_str());
+  return finish_stdout();
+}
+
+int run_lift(const EraseArguments& arguments, DaemonClient& client) {
+  const Result<std::string> body =
+      client.remove(path_with(wire::routes::kFences, {{"id", arguments.lift}}));
+  if (body.ok() && arguments.json) return print_document(*body);
+  const Result<Json> document = object_of(body);
+  if (!document.ok()) return report_failure(document.status());
+  write_out(stdout, "lifted: what comes from now on of erasure " + arguments.lift +
+                        " is taken again; fences lifted: " +
+                        count_text(count_field(*document, "fences")) + "\n");
+  return finish_stdout();
+}
+
 int run_erase(const EraseArguments& arguments) {
   if (const Status checked = check(arguments); !checked.ok()) return report_failure(checked);
   DaemonClient client(arguments.connection);
+  if (arguments.fences) return run_fences(arguments, client);
+  if (!arguments.lift.empty()) return run_lift(arguments, client);
   if (arguments.list) return run_list(arguments, client);
   Parameters parameters = parameters_of(arguments);
   if (arguments.dry_run || !arguments.yes) {
@@ -262,6 +304,14 @@ void add_erase_command(CLI::App& app, Action& action) {
                     "Show what would be erased, and erase nothing");
   command->add_flag("--list", arguments->list,
                     "List certificates of erasures; with a device or --owner: theirs");
+  CLI::Option* fences = command->add_flag(
+      "--fences", arguments->fences,
+      "List what is refused since an erasure: all, or copies (restores, imports) alone");
+  command
+      ->add_option("--lift", arguments->lift,
+                   "Take the fences of an erasure away: what comes from then on is taken again")
+      ->type_name("ID")
+      ->excludes(fences);
   command->add_flag("--json", arguments->json, "One JSON document");
   add_namespace_options(*command, arguments->namespaces, AllNamespaces::Allowed);
   add_connection_options(*command, arguments->connection);
@@ -269,7 +319,8 @@ void add_erase_command(CLI::App& app, Action& action) {
       help_footer({"edgecase erase kitchen --yes", "edgecase erase --owner alice --dry-run",
                    "edgecase erase --measurement cpu --tag host=pi --dry-run",
                    "edgecase erase -A --purpose marketing --object marketing",
-                   "edgecase erase 'kitchen/*' --from 2026-11-01 --to 2026-11-02"}));
+                   "edgecase erase 'kitchen/*' --from 2026-11-01 --to 2026-11-02",
+                   "edgecase erase --lift 7"}));
   command->callback(
       [arguments, &action] { action = [arguments] { return run_erase(*arguments); }; });
 }

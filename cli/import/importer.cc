@@ -73,8 +73,8 @@ bool is_for_good(const Status& status) {
 // Collects readings into requests and sends them.
 class Sender {
  public:
-  Sender(const ConnectionArguments& connection, Progress& progress)
-      : client_(connection), progress_(progress) {}
+  Sender(const ImportRequest& request, Progress& progress)
+      : client_(request.connection), progress_(progress), as_of_(request.as_of) {}
 
   Status add(const wire::Reading& reading) {
     if (reading.value.type == wire::ValueType::Bytes &&
@@ -90,7 +90,8 @@ class Sender {
     if (readings_in_body_ == 0) return ok();
     std::string answer;
     const Status status = patiently([this, &answer] {
-      auto got = client_.post(wire::routes::kReadings, body_, "application/x-ndjson");
+      auto got = client_.post(path_with(wire::routes::kReadings, {{"as_of", as_of_}}), body_,
+                              "application/x-ndjson");
       if (got.ok()) answer = std::move(got).value();
       return got.status();
     });
@@ -136,7 +137,7 @@ class Sender {
     const std::string body(reading.value.text);
     std::string answer;
     const Status status = patiently([&] {
-      auto got = client_.put(path_with(path, {{"time", time}}), body,
+      auto got = client_.put(path_with(path, {{"time", time}, {"as_of", as_of_}}), body,
                              std::string(reading.value.content_type));
       if (got.ok()) answer = std::move(got).value();
       return got.status();
@@ -175,6 +176,7 @@ class Sender {
 
   DaemonClient client_;
   Progress& progress_;
+  const std::string as_of_;
   wire::ReadingFormatter formatter_{wire::ReadingFormat::Ndjson};
   std::string body_;
   std::uint64_t readings_in_body_ = 0;
@@ -236,7 +238,7 @@ class Import {
   explicit Import(const ImportRequest& request)
       : request_(request),
         progress_("import", 0, "readings"),
-        sender_(request.connection, progress_),
+        sender_(request, progress_),
         table_({{"FILE"},
                 {"READINGS", Align::Right},
                 {"SERIES", Align::Right},

@@ -22,6 +22,8 @@ struct ImportRequest {
   // What a manifest of `export --owner` in one of the directories says of devices comes too.
   bool takes_manifests = true;
   bool dry_run = false;  // print what would come, a row a file, and send nothing
+  // When the files were made, as the daemon said it; "@0": long ago, for all that is known.
+  std::string as_of = "@0";
 };
 
 inline constexpr int kPatienceMs = 60'000;

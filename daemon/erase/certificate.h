@@ -28,7 +28,7 @@ struct Certificate {
   std::string asked_by;                        // as Principal::name
   std::optional<std::int64_t> from_ns, to_ns;  // of what was erased; none: from the beginning, to
                                                // the end
-  bool with_names = false;                     // all times, and the names of devices or sensors
+  bool with_names = false;                     // the names of devices or sensors went, too
 
   std::uint64_t devices = 0, series = 0;
   std::optional<std::uint64_t> readings, bytes;  // as counted when asked; none: it was not possible

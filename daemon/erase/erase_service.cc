@@ -1,11 +1,13 @@
 #include "erase/erase_service.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "erase/erase_jobs.h"
 #include "erase/erase_records.h"
 #include "erase/rejected_mentions.h"
+#include "wire/names.h"
 #include "wire/reading_key.h"
 #include "wire/undated_time.h"
 
@@ -16,6 +18,7 @@ struct EraseService::Plan {
   Certificate certificate;
   ErasureRanges ranges;
   Fences::Planned fences;
+  catalog::Erased emptied;      // series of which nothing is left
   bool may_be_durable = false;  // the certificate
 };
 
@@ -164,39 +167,87 @@ Result<ErasePreview> EraseService::preview(const auth::Principal& principal,
 
 // A fence ends with the moment of erasure, by the latest time the store knows of: what is measured
 // later is new. A device whose clock is ahead gets a bit more; where ours is not trusted nobody can
-// tell which is wrong, and everything that was erased stays out.
+// tell which is wrong, and everything that was erased stays out, as of copies it always does.
 std::optional<std::int64_t> EraseService::fence_end_ns(
-    std::optional<std::int64_t> newest_ns) const {
+    FenceKind kind, std::optional<std::int64_t> newest_ns) const {
   const std::int64_t now_ns = std::max(parts_.clock.wall_ns(), parts_.engine.expiry_now_ns());
   // What has no time yet says nothing of the clock of who sent it.
   if (!newest_ns || *newest_ns < now_ns || wire::is_undated_time(*newest_ns)) return now_ns;
-  const bool trusted = parts_.clock.trust() == ClockTrust::Trusted;
+  const bool is_cut = kind == FenceKind::Lasting && parts_.clock.trust() == ClockTrust::Trusted;
   const std::int64_t last_ns =
-      trusted ? std::min(*newest_ns, now_ns + kFenceAheadMaxNs - 1) : *newest_ns;
+      is_cut ? std::min(*newest_ns, now_ns + kFenceAheadMaxNs - 1) : *newest_ns;
   return last_ns == INT64_MAX ? std::nullopt : std::optional(last_ns + 1);
 }
 
 Status EraseService::plan_fences(const EraseRequest& request, const catalog::Erased& names,
                                  std::optional<std::int64_t> newest_ns, Plan& plan) const {
-  const std::optional<std::int64_t> end_ns = fence_end_ns(newest_ns);
+  const std::optional<std::int64_t> end_ns = fence_end_ns(request.fence, newest_ns);
   TimeRange range = request.range();
   if (end_ns) range.to_ns = std::min(range.to_ns.value_or(*end_ns), *end_ns);
   if (range.to_ns && range.from_ns >= *range.to_ns) return ok();
   const Pseudonyms& pseudonyms = fences_->pseudonyms();
-  const std::uint64_t number = plan.certificate.number;
+  const FencedRange fenced{range, plan.certificate.number,
+                           std::max(parts_.clock.wall_ns(), parts_.engine.expiry_now_ns()),
+                           request.fence};
   for (const catalog::DeviceEntry& each : names.devices) {
     const Pseudonym pseudonym = pseudonyms.of_device(each.namespace_name, each.device);
-    EC_ASSIGN_OR_RETURN(Fence fence, fences_->with(pseudonym, number, range));
+    EC_ASSIGN_OR_RETURN(Fence fence, fences_->with(pseudonym, fenced));
     plan.fences.emplace_back(pseudonym, std::move(fence));
   }
   for (const catalog::SeriesEntry& each : names.series) {
     const Pseudonym pseudonym = pseudonyms.of_series(each.namespace_name, each.device, each.sensor);
-    EC_ASSIGN_OR_RETURN(Fence fence, fences_->with(pseudonym, number, range));
+    EC_ASSIGN_OR_RETURN(Fence fence, fences_->with(pseudonym, fenced));
     plan.fences.emplace_back(pseudonym, std::move(fence));
   }
   std::sort(plan.fences.begin(), plan.fences.end(),
             [](const auto& a, const auto& b) { return a.first < b.first; });
   return ok();
+}
+
+// Series that have no reading outside the range; one that cannot be looked through has some. A
+// device that has no other goes, too, unless something is said of it or a rule names it: that was
+// not asked for, and holds for what may come.
+catalog::Erased EraseService::emptied(const EraseTarget& target, TimeRange range) const {
+  catalog::Erased names;
+  const auto is_empty = [this](const catalog::SeriesId& id, TimeRange times) {
+    const auto first =
+        time_at_end(parts_.engine, id.namespace_id, range_of_series(id, times), Direction::Forward);
+    return first.ok() && !*first;
+  };
+  for (const catalog::SeriesRow row : target.series) {
+    auto entry = parts_.catalog.series_at(row);
+    if (!entry.ok()) continue;
+    const bool has_none =
+        (range.from_ns == INT64_MIN || is_empty(entry->id, {INT64_MIN, range.from_ns})) &&
+        (!range.to_ns || is_empty(entry->id, {*range.to_ns, std::nullopt}));
+    if (has_none) names.series.push_back(*std::move(entry));
+  }
+  sort_series(names);
+  const std::vector<retention::Rule> rules = parts_.retention.rules();
+  const auto may_go = [&](const catalog::SeriesEntry& of, std::size_t series) {
+    const std::string glob = wire::escape_name(of.device);
+    if (parts_.catalog.select_rows(of.namespace_name, {glob, "*"}).size() != series) return false;
+    const auto said = parts_.devices.metadata({of.namespace_name, of.device});
+    return said.ok() && said->empty() &&
+           std::none_of(rules.begin(), rules.end(), [&glob](const retention::Rule& rule) {
+             return rule.selector.device == glob;
+           });
+  };
+  std::vector<catalog::SeriesEntry> rest;
+  for (auto first = names.series.begin(); first != names.series.end();) {
+    const auto end = std::find_if(first, names.series.end(), [&](const auto& each) {
+      return each.id.namespace_id != first->id.namespace_id || each.id.device != first->id.device;
+    });
+    if (may_go(*first, static_cast<std::size_t>(end - first))) {
+      names.devices.push_back(
+          {first->namespace_name, first->device, first->id.namespace_id, first->id.device});
+    } else {
+      rest.insert(rest.end(), std::make_move_iterator(first), std::make_move_iterator(end));
+    }
+    first = end;
+  }
+  names.series = std::move(rest);
+  return names;
 }
 
 void EraseService::describe(const EraseRequest& request, const catalog::Erased& names,
@@ -273,7 +324,7 @@ Result<Certificate> EraseService::erase(const auth::Principal& principal,
     if (pending_.size() >= kPendingMax)
       return busy(std::to_string(kPendingMax) + " erasures wait for their bytes to go, the most");
   }
-  Plan plan{{}, {parts_.engine, records_, next_number_}, {}, false};
+  Plan plan{{}, {parts_.engine, records_, next_number_}, {}, {}, false};
   plan.certificate.number = next_number_;
   plan.certificate.asked_ns = asked_ns;
   plan.certificate.asked_by = principal.name;
@@ -287,6 +338,10 @@ Result<Certificate> EraseService::erase(const auth::Principal& principal,
   describe(request, names, plan.certificate);
   plan.certificate.series = target.series.size();
   EC_TRY(plan_fences(request, names, counted.amount.last_ns, plan));
+  if (request.find && !request.has_all_times()) {
+    plan.emptied = emptied(target, request.range());
+    plan.certificate.with_names = !plan.emptied.series.empty() || !plan.emptied.devices.empty();
+  }
   auto made = make_invisible(request, target, names, plan);
   if (!made.ok()) {
     if (plan.may_be_durable || !plan.ranges.abandon().ok()) ++next_number_;
@@ -301,8 +356,7 @@ Result<Certificate> EraseService::erase(const auth::Principal& principal,
 Result<Certificate> EraseService::make_invisible(const EraseRequest& request,
                                                  const EraseTarget& target,
                                                  const catalog::Erased& names, Plan& plan) {
-  static const catalog::Erased kNoNames;
-  const catalog::Erased& erased = request.has_all_times() ? names : kNoNames;
+  const catalog::Erased& erased = request.has_all_times() ? names : plan.emptied;
   const auto take = [&plan](catalog::KeySpan span) { return plan.ranges.add(std::move(span)); };
   Certificate& certificate = plan.certificate;
   WriteBatch batch;
@@ -346,6 +400,36 @@ Result<Certificate> EraseService::make_invisible(const EraseRequest& request,
     static_cast<void>(parts_.retention.forget(erased, rules).ok());
   static_cast<void>(run_jobs(parts_.engine, records_).ok());
   return certificate;
+}
+
+Result<std::size_t> EraseService::lift(std::uint64_t number) {
+  constexpr std::size_t kFencesPerBatch = 10'000;
+  const MutexLock erasing(erase_mutex_);
+  const Fences::Planned planned = fences_->without(number);
+  if (planned.empty()) return not_found("there is no fence of erasure " + std::to_string(number));
+  for (std::size_t begin = 0; begin < planned.size(); begin += kFencesPerBatch) {
+    const std::size_t end = std::min(begin + kFencesPerBatch, planned.size());
+    WriteBatch batch;
+    for (std::size_t i = begin; i < end; ++i) {
+      const auto& [pseudonym, rest] = planned[i];
+      if (rest.ranges.empty()) {
+        fences_->append_remove(pseudonym, batch);
+      } else {
+        fences_->append_put(pseudonym, rest, batch);
+      }
+    }
+    EC_TRY(parts_.engine.write(batch, Durability::Sync));
+    for (std::size_t i = begin; i < end; ++i) {
+      const auto& [pseudonym, rest] = planned[i];
+      if (rest.ranges.empty()) {
+        fences_->remove(pseudonym);
+      } else {
+        fences_->set(pseudonym, rest);
+      }
+    }
+  }
+  tell_memory();
+  return planned.size();
 }
 
 }  // namespace edgecase::erase

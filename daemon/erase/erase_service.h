@@ -145,6 +145,10 @@ class EraseService {
                                                 std::uint64_t before = UINT64_MAX) const;
 
   Fences& fences() { return *fences_; }
+  // Takes the fences of an erasure away, durably: what comes from then on is taken again. Answers
+  // of how many series and devices. NotFound: it has none, or they were joined to those of a later
+  // one.
+  Result<std::size_t> lift(std::uint64_t number) EC_EXCLUDES(erase_mutex_, mutex_);
 
  private:
   struct Plan;
@@ -158,9 +162,11 @@ class EraseService {
   explicit EraseService(const Parts& parts) : parts_(parts) {}
   Status load() EC_EXCLUDES(erase_mutex_, mutex_);
   Amount amount_of(const catalog::SeriesEntry& entry, TimeRange range);
-  std::optional<std::int64_t> fence_end_ns(std::optional<std::int64_t> newest_ns) const;
+  std::optional<std::int64_t> fence_end_ns(FenceKind kind,
+                                           std::optional<std::int64_t> newest_ns) const;
   Status plan_fences(const EraseRequest& request, const catalog::Erased& names,
                      std::optional<std::int64_t> newest_ns, Plan& plan) const;
+  catalog::Erased emptied(const EraseTarget& target, TimeRange range) const;
   void describe(const EraseRequest& request, const catalog::Erased& names,
                 Certificate& certificate) const;
   Result<Certificate> make_invisible(const EraseRequest& request, const EraseTarget& target,

@@ -86,6 +86,42 @@ std::size_t add_series(const catalog::Catalog& catalog, const auth::Principal& p
   return refused;
 }
 
+// The series that were found, and devices that have no others. With `only_series` no device goes.
+Status add_found(const catalog::Catalog& catalog, const auth::Principal& principal,
+                 const SeriesFinder& find, bool only_series, EraseTarget& target) {
+  EC_ASSIGN_OR_RETURN(target.series, find());
+  catalog::SeriesId last;
+  std::size_t of_last = 0;
+  std::string namespace_name, device;
+  const auto end_device = [&] {
+    if (only_series || of_last == 0) return;
+    if (!auth::allows(Operation::Erase, principal, namespace_name, device, kAnySensor)) return;
+    const std::string glob = wire::escape_name(device);
+    if (catalog.select_rows(namespace_name, {glob, "*"}).size() != of_last) return;
+    for (const std::uint32_t row : catalog.select_device_rows(namespace_name, glob))
+      target.devices.push_back({last.namespace_id, last.device, row});
+  };
+  for (const catalog::SeriesRow row : target.series) {
+    const auto entry = catalog.series_at(row);
+    if (!entry.ok()) continue;
+    if (!auth::allows(Operation::Erase, principal, entry->namespace_name, entry->device,
+                      entry->sensor))
+      return not_allowed("this token may not erase all that the statement names");
+    const bool is_next =
+        entry->id.namespace_id != last.namespace_id || entry->id.device != last.device;
+    if (is_next) {
+      end_device();
+      last = entry->id;
+      of_last = 0;
+      namespace_name = entry->namespace_name;
+      device = entry->device;
+    }
+    ++of_last;
+  }
+  end_device();
+  return ok();
+}
+
 // Adds the series that go with no device.
 void add_single_series(const catalog::Catalog& catalog, EraseTarget& target) {
   for (const catalog::SeriesRow row : target.series) {
@@ -135,6 +171,13 @@ Result<EraseTarget> resolve_target(const catalog::Catalog& catalog,
   EC_ASSIGN_OR_RETURN(wire::Selection allowed,
                       auth::authorize(Operation::Erase, principal, request.namespace_name,
                                       request.selection, target.left));
+  if (request.find) {
+    EC_TRY(add_found(catalog, principal, request.find, !request.has_all_times(), target));
+    if (target.series.empty()) return not_found("nothing matches");
+    sort_once(target.devices);
+    add_single_series(catalog, target);
+    return target;
+  }
   if (!request.namespace_name.empty() && !catalog.has_namespace(request.namespace_name))
     return not_found("no namespace " + request.namespace_name);
   std::size_t refused = 0;
@@ -178,12 +221,16 @@ catalog::Erased names_of(const catalog::Catalog& catalog, const EraseTarget& tar
     auto entry = catalog.series_at(row);
     if (entry.ok()) names.series.push_back(std::move(entry).value());
   }
+  sort_series(names);
+  return names;
+}
+
+void sort_series(catalog::Erased& names) {
   std::sort(names.series.begin(), names.series.end(),
             [](const SeriesEntry& a, const SeriesEntry& b) {
               return std::tie(a.id.namespace_id, a.id.device, a.id.sensor) <
                      std::tie(b.id.namespace_id, b.id.device, b.id.sensor);
             });
-  return names;
 }
 
 KeyRange range_of_series(const catalog::SeriesId& id, TimeRange range) {

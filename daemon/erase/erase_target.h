@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,12 +17,19 @@
 
 namespace edgecase::erase {
 
+using SeriesFinder = std::function<Result<std::vector<catalog::SeriesRow>>()>;
+
 struct EraseRequest {
   std::string namespace_name;  // empty: all but those whose names begin with `_`
   wire::Selection selection;
   // Not empty: of all devices of which this is said, what the selection's identity holds for.
   catalog::DeviceFilter devices;
   std::optional<std::int64_t> from_ns, to_ns;  // without both: with its names
+  // Not null: the series that it finds instead, in the catalog's order; all of them or, where one
+  // may not be erased, none. Asked twice. Of a range of times it takes the names of series of which
+  // nothing is left, too.
+  SeriesFinder find = nullptr;
+  FenceKind fence = FenceKind::Lasting;
 
   bool has_all_times() const { return !from_ns && !to_ns; }
   TimeRange range() const { return {from_ns.value_or(INT64_MIN), to_ns}; }
@@ -48,13 +56,15 @@ struct EraseTarget {
   std::size_t device_count() const { return devices.size() + only_said.size(); }
 };
 
-// InvalidArgument: an empty range of times. NotAllowed: nothing of it may be erased. NotFound:
-// nothing matches.
+// InvalidArgument: an empty range of times. NotAllowed: nothing of it may be erased, or not all
+// that was found. NotFound: nothing matches.
 Result<EraseTarget> resolve_target(const catalog::Catalog& catalog,
                                    const catalog::DeviceIndex& devices,
                                    const auth::Principal& principal, const EraseRequest& request);
 
 catalog::Erased names_of(const catalog::Catalog& catalog, const EraseTarget& target);
+// By number.
+void sort_series(catalog::Erased& names);
 
 // `take` gets the readings of it, as keys; answers its error.
 Status tell_readings(const catalog::Catalog& catalog, const EraseTarget& target, TimeRange range,

@@ -12,8 +12,9 @@ namespace edgecase::erase {
 namespace {
 
 constexpr char kFenceRecord = 'F';
-constexpr char kFenceVersion = 1;
-constexpr std::size_t kHeadBytes = 1 + 8;
+constexpr char kFenceVersion = 2;
+constexpr std::uint8_t kOfCopies = 1, kNoEnd = 2;
+constexpr std::size_t kRangeBytes = 1 + 4 * 8;
 
 std::uint64_t take_number(ByteView& bytes) {
   const std::uint64_t number = wire::read_big_endian(bytes);
@@ -21,46 +22,113 @@ std::uint64_t take_number(ByteView& bytes) {
   return number;
 }
 
+std::int64_t take_time(ByteView& bytes) {
+  return static_cast<std::int64_t>(take_number(bytes));
+}
+
 Bytes key_of(const Pseudonym& pseudonym) {
   return Bytes(1, kFenceRecord) + Bytes(auth::view_of(pseudonym));
 }
 
-void append_range(std::int64_t from_ns, std::int64_t to_ns, Bytes& value) {
-  wire::append_big_endian(static_cast<std::uint64_t>(from_ns), value);
-  wire::append_big_endian(static_cast<std::uint64_t>(to_ns), value);
+// Behind the version.
+Result<Fence> decode_version_1(ByteView value) {
+  if (value.size() < 8 || (value.size() - 8) % 16 != 0)
+    return corruption("the record of a fence is cut");
+  Fence fence;
+  FencedRange range;
+  range.erasure = take_number(value);
+  while (!value.empty()) {
+    const std::int64_t from_ns = take_time(value), to_ns = take_time(value);
+    if (from_ns == INT64_MAX && !fence.ranges.empty() &&
+        fence.ranges.back().times.to_ns == INT64_MAX) {
+      fence.ranges.back().times.to_ns.reset();
+      continue;
+    }
+    range.times = {from_ns, to_ns};
+    if (from_ns == INT64_MAX) range.times.to_ns.reset();
+    fence.ranges.push_back(range);
+  }
+  return fence;
+}
+
+Result<Fence> decode_version_2(ByteView value) {
+  if (value.size() % kRangeBytes != 0) return corruption("the record of a fence is cut");
+  Fence fence;
+  while (!value.empty()) {
+    const auto flags = static_cast<std::uint8_t>(value.front());
+    value.remove_prefix(1);
+    if ((flags & ~(kOfCopies | kNoEnd)) != 0)
+      return unsupported("a fence was written by a newer version of EdgeCase");
+    FencedRange& range = fence.ranges.emplace_back();
+    range.kind = (flags & kOfCopies) != 0 ? FenceKind::Copies : FenceKind::Lasting;
+    range.erasure = take_number(value);
+    range.since_ns = take_time(value);
+    range.times.from_ns = take_time(value);
+    range.times.to_ns = take_time(value);
+    if ((flags & kNoEnd) != 0) range.times.to_ns.reset();
+  }
+  return fence;
+}
+
+bool covers(const TimeRange& outer, const TimeRange& inner) {
+  return outer.from_ns <= inner.from_ns &&
+         (!outer.to_ns || (inner.to_ns && *inner.to_ns <= *outer.to_ns));
 }
 
 bool ends_before(const TimeRange& range, std::int64_t time_ns) {
   return range.to_ns && *range.to_ns < time_ns;
 }
 
+bool starts_before(const FencedRange& a, const FencedRange& b) {
+  return std::tuple(a.kind, a.times.from_ns, a.erasure) <
+         std::tuple(b.kind, b.times.from_ns, b.erasure);
+}
+
+// Ranges of one kind that touch become one, of the later erasure. They are in order.
+void join(std::vector<FencedRange>& ranges) {
+  std::vector<FencedRange> apart;
+  for (const FencedRange& each : ranges) {
+    if (apart.empty() || apart.back().kind != each.kind ||
+        ends_before(apart.back().times, each.times.from_ns)) {
+      apart.push_back(each);
+      continue;
+    }
+    FencedRange& last = apart.back();
+    const bool has_end = last.times.to_ns && each.times.to_ns;
+    last.times.to_ns =
+        has_end ? std::optional(std::max(*last.times.to_ns, *each.times.to_ns)) : std::nullopt;
+    last.since_ns = std::max(last.since_ns, each.since_ns);
+    last.erasure = std::max(last.erasure, each.erasure);
+  }
+  ranges = std::move(apart);
+}
+
 using SeriesName = std::tuple<std::string_view, std::string_view, std::string_view>;
 
 }  // namespace
 
+std::uint64_t Fence::newest_erasure() const {
+  std::uint64_t newest = 0;
+  for (const FencedRange& each : ranges) newest = std::max(newest, each.erasure);
+  return newest;
+}
+
+bool Fence::is_lasting() const {
+  return std::any_of(ranges.begin(), ranges.end(),
+                     [](const FencedRange& each) { return each.kind == FenceKind::Lasting; });
+}
+
 Status Fences::load(ByteView key, ByteView value) {
   Pseudonym pseudonym{};
-  if (key.size() != 1 + pseudonym.size() || value.size() < kHeadBytes ||
-      (value.size() - kHeadBytes) % 16 != 0) {
+  if (key.size() != 1 + pseudonym.size() || value.empty())
     return corruption("the record of a fence is cut");
-  }
-  if (value.front() != kFenceVersion)
-    return unsupported("a fence was written by a newer version of EdgeCase");
   std::copy(key.begin() + 1, key.end(), pseudonym.begin());
+  const char version = value.front();
+  if (version < 1 || version > kFenceVersion)
+    return unsupported("a fence was written by a newer version of EdgeCase");
   value.remove_prefix(1);
-  Fence fence;
-  fence.erasure = take_number(value);
-  while (!value.empty()) {
-    const auto from_ns = static_cast<std::int64_t>(take_number(value));
-    const auto to_ns = static_cast<std::int64_t>(take_number(value));
-    if (from_ns < INT64_MAX) {
-      fence.ranges.push_back({from_ns, to_ns});
-    } else if (!fence.ranges.empty() && fence.ranges.back().to_ns == INT64_MAX) {
-      fence.ranges.back().to_ns.reset();
-    } else {
-      fence.ranges.push_back({INT64_MAX, std::nullopt});
-    }
-  }
+  EC_ASSIGN_OR_RETURN(Fence fence,
+                      version == 1 ? decode_version_1(value) : decode_version_2(value));
   set(pseudonym, std::move(fence));
   return ok();
 }
@@ -91,25 +159,30 @@ void Fences::open_gate() {
   gate_changed_.notify_all();
 }
 
-bool Fences::holds(const Pseudonym& pseudonym, std::int64_t time_ns) const {
+bool Fences::holds(const Pseudonym& pseudonym, std::int64_t time_ns, Copied copied) const {
   const auto found = fences_.find(pseudonym);
   if (found == fences_.end()) return false;
-  const std::vector<TimeRange>& ranges = found->second.ranges;
-  return std::any_of(ranges.begin(), ranges.end(),
-                     [time_ns](const TimeRange& range) { return range.holds(time_ns); });
+  const std::vector<FencedRange>& ranges = found->second.ranges;
+  return std::any_of(ranges.begin(), ranges.end(), [&](const FencedRange& range) {
+    if (!range.times.holds(time_ns)) return false;
+    return range.kind == FenceKind::Lasting ||
+           (copied.is_copy && copied.as_of_ns <= range.since_ns);
+  });
 }
 
 bool Fences::is_erased(std::string_view namespace_name, std::string_view device,
                        std::int64_t since_ns) const {
   const ReaderLock lock(mutex_);
-  return holds(pseudonyms_.of_device(namespace_name, device), since_ns);
+  return holds(pseudonyms_.of_device(namespace_name, device), since_ns, {true, since_ns});
 }
 
-std::vector<bool> Fences::refused(std::span<const wire::Reading> readings,
+std::vector<bool> Fences::refused(std::span<const wire::Reading> readings, Copied copied,
                                   const catalog::Catalog* catalog) const {
   std::vector<bool> refused;
-  const std::int64_t end_ns = end_ns_.load(std::memory_order_acquire);
-  if (end_ns == INT64_MIN) return refused;
+  const std::int64_t lasting_end_ns = lasting_end_ns_.load(std::memory_order_acquire);
+  const std::int64_t copies_end_ns =
+      std::max(lasting_end_ns, copies_end_ns_.load(std::memory_order_acquire));
+  if (copies_end_ns == INT64_MIN) return refused;
   struct Names {
     Pseudonym of_device, of_series;
   };
@@ -118,7 +191,12 @@ std::vector<bool> Fences::refused(std::span<const wire::Reading> readings,
   const ReaderLock lock(mutex_);
   for (std::size_t i = 0; i < readings.size(); ++i) {
     const wire::Reading& reading = readings[i];
-    if (!reading.time_ns || (*reading.time_ns >= end_ns && end_ns != INT64_MAX)) continue;
+    // When what comes again was made, nobody knows.
+    const Copied how = reading.comes_again && !copied.is_copy ? Copied{.is_copy = true} : copied;
+    const std::int64_t end_ns = how.is_copy ? copies_end_ns : lasting_end_ns;
+    const bool is_behind = end_ns == INT64_MIN ||
+                           (reading.time_ns && *reading.time_ns >= end_ns && end_ns != INT64_MAX);
+    if (!reading.time_ns || is_behind) continue;
     std::string_view sensor = reading.sensor;
     if (catalog != nullptr && reading.identity != nullptr) {
       std::string name = catalog->sensor_name(reading);
@@ -131,7 +209,8 @@ std::vector<bool> Fences::refused(std::span<const wire::Reading> readings,
       names = {pseudonyms_.of_device(reading.namespace_name, reading.device),
                pseudonyms_.of_series(reading.namespace_name, reading.device, sensor)};
     }
-    if (!holds(names.of_device, *reading.time_ns) && !holds(names.of_series, *reading.time_ns))
+    if (!holds(names.of_device, *reading.time_ns, how) &&
+        !holds(names.of_series, *reading.time_ns, how))
       continue;
     refused.resize(readings.size());
     refused[i] = true;
@@ -139,44 +218,34 @@ std::vector<bool> Fences::refused(std::span<const wire::Reading> readings,
   return refused;
 }
 
-Result<Fence> Fences::with(const Pseudonym& pseudonym, std::uint64_t erasure,
-                           TimeRange range) const {
+Result<Fence> Fences::with(const Pseudonym& pseudonym, const FencedRange& range) const {
   Fence fence;
   {
     const ReaderLock lock(mutex_);
     if (const auto found = fences_.find(pseudonym); found != fences_.end()) fence = found->second;
   }
-  fence.erasure = erasure;
-  std::vector<TimeRange> apart;
-  for (const TimeRange& each : fence.ranges) {
-    if (ends_before(each, range.from_ns) || ends_before(range, each.from_ns)) {
-      apart.push_back(each);
-    } else {
-      const bool has_end = range.to_ns && each.to_ns;
-      range = {std::min(range.from_ns, each.from_ns),
-               has_end ? std::optional(std::max(*range.to_ns, *each.to_ns)) : std::nullopt};
-    }
-  }
-  const auto behind = std::find_if(apart.begin(), apart.end(), [&range](const TimeRange& each) {
-    return range.from_ns < each.from_ns;
+  std::vector<FencedRange>& ranges = fence.ranges;
+  std::erase_if(ranges, [&range](const FencedRange& each) {
+    return each.kind == range.kind && covers(range.times, each.times);
   });
-  apart.insert(behind, range);
-  if (apart.size() > kRangesPerFenceMax) {
+  ranges.insert(std::upper_bound(ranges.begin(), ranges.end(), range, starts_before), range);
+  if (ranges.size() > kRangesPerFenceMax) join(ranges);
+  if (ranges.size() > kRangesPerFenceMax) {
     return limit_reached("parts of one series were erased " + std::to_string(kRangesPerFenceMax) +
                          " times already; erase from the beginning, or all of it");
   }
-  fence.ranges = std::move(apart);
   return fence;
 }
 
 Bytes encode_fence(const Fence& fence) {
   Bytes value(1, kFenceVersion);
-  wire::append_big_endian(fence.erasure, value);
-  for (const TimeRange& range : fence.ranges) {
-    // One that begins with the last instant is told by its second half alone.
-    if (range.from_ns < INT64_MAX)
-      append_range(range.from_ns, range.to_ns.value_or(INT64_MAX), value);
-    if (!range.to_ns) append_range(INT64_MAX, INT64_MAX, value);
+  for (const FencedRange& range : fence.ranges) {
+    const bool is_of_copies = range.kind == FenceKind::Copies;
+    value += static_cast<char>((is_of_copies ? kOfCopies : 0) | (range.times.to_ns ? 0 : kNoEnd));
+    wire::append_big_endian(range.erasure, value);
+    for (const std::int64_t time_ns :
+         {range.since_ns, range.times.from_ns, range.times.to_ns.value_or(INT64_MAX)})
+      wire::append_big_endian(static_cast<std::uint64_t>(time_ns), value);
   }
   return value;
 }
@@ -198,31 +267,70 @@ std::vector<Pseudonym> Fences::giving_way(const Planned& planned) const {
   };
   const ReaderLock lock(mutex_);
   if (fences_.size() + planned.size() <= kFencesMax) return {};
-  std::vector<std::pair<std::uint64_t, Pseudonym>> by_age;
+  std::vector<std::tuple<bool, std::uint64_t, Pseudonym>> by_age;
   for (const auto& [pseudonym, fence] : fences_) {
-    if (!is_planned(pseudonym)) by_age.emplace_back(fence.erasure, pseudonym);
+    if (!is_planned(pseudonym))
+      by_age.emplace_back(fence.is_lasting(), fence.newest_erasure(), pseudonym);
   }
   const std::size_t all = by_age.size() + planned.size();
   std::vector<Pseudonym> oldest;
   if (all <= kFencesMax) return oldest;
   std::sort(by_age.begin(), by_age.end());
   by_age.resize(std::min(by_age.size(), all - kFencesMax));
-  for (const auto& [erasure, pseudonym] : by_age) oldest.push_back(pseudonym);
+  for (const auto& [is_lasting, erasure, pseudonym] : by_age) oldest.push_back(pseudonym);
   return oldest;
+}
+
+Fences::Listing Fences::list(std::size_t limit) const {
+  const auto is_before = [](const Listed& a, const Listed& b) {
+    if (a.range.erasure != b.range.erasure) return a.range.erasure > b.range.erasure;
+    return std::tie(a.pseudonym, a.range.times.from_ns) <
+           std::tie(b.pseudonym, b.range.times.from_ns);
+  };
+  Listing listing;
+  std::vector<Listed>& newest = listing.ranges;  // a heap: its last one in front
+  const ReaderLock lock(mutex_);
+  for (const auto& [pseudonym, fence] : fences_) {
+    for (const FencedRange& range : fence.ranges) {
+      newest.push_back({pseudonym, range});
+      std::push_heap(newest.begin(), newest.end(), is_before);
+      if (newest.size() <= limit) continue;
+      std::pop_heap(newest.begin(), newest.end(), is_before);
+      newest.pop_back();
+      ++listing.more;
+    }
+  }
+  std::sort_heap(newest.begin(), newest.end(), is_before);
+  return listing;
+}
+
+Fences::Planned Fences::without(std::uint64_t erasure) const {
+  Planned planned;
+  const ReaderLock lock(mutex_);
+  for (const auto& [pseudonym, fence] : fences_) {
+    Fence rest = fence;
+    const std::size_t lifted = std::erase_if(
+        rest.ranges, [erasure](const FencedRange& each) { return each.erasure == erasure; });
+    if (lifted > 0) planned.emplace_back(pseudonym, std::move(rest));
+  }
+  return planned;
 }
 
 void Fences::set(const Pseudonym& pseudonym, Fence fence) {
   const WriterLock lock(mutex_);
-  const std::int64_t end_ns =
-      fence.ranges.empty() ? INT64_MIN : fence.ranges.back().to_ns.value_or(INT64_MAX);
-  if (end_ns > end_ns_.load()) end_ns_.store(end_ns, std::memory_order_release);
+  for (const FencedRange& range : fence.ranges) {
+    const std::int64_t end_ns = range.times.to_ns.value_or(INT64_MAX);
+    std::atomic<std::int64_t>& last =
+        range.kind == FenceKind::Lasting ? lasting_end_ns_ : copies_end_ns_;
+    if (end_ns > last.load()) last.store(end_ns, std::memory_order_release);
+  }
   fences_[pseudonym] = std::move(fence);
   changes_.fetch_add(1);
 }
 
 void Fences::remove(const Pseudonym& pseudonym) {
   const WriterLock lock(mutex_);
-  fences_.erase(pseudonym);  // end_ns_ stays: it may be too late, never too early
+  fences_.erase(pseudonym);  // the ends stay: they may be too late, never too early
 }
 
 // Two nodes and what the allocator adds; most fences have one range.

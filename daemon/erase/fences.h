@@ -2,13 +2,16 @@
 // time that was erased is refused. A fence stands around times of a series or of a device
 // that is known by its pseudonym only, so the erased name is not kept.
 //
+// A fence is of one of two kinds (FenceKind). DESIGN.md says how a copy is told from what is new.
+//
 // And the gate that every write of readings passes: while it is closed nobody is between finding
 // out the numbers of series and writing under them, so these can be erased with their names.
 //
-// Records, in the namespace `_erasures`: 'F' pseudonym -> version (1), number of the erasure that
-// set it last (8), then from (8), to (8) of each range; numbers big-endian. A range without an end
-// is two: one to the last instant of time, and one from it to itself, which means that very
-// instant.
+// Records, in the namespace `_erasures`, version 2; numbers big-endian: 'F' pseudonym -> version
+// (1), then of each range: flags (1; bit 0: FenceKind::Copies, bit 1: no end), number of its
+// erasure (8), since (8), from (8), to (8). Version 1 is read: number of the erasure that set it
+// last (8), then from (8), to (8) of each range; one without an end is two, to the last instant of
+// time, and from it to itself.
 //
 // Thread-safe. A store without fences pays two uncontended locks a batch; readings that are later
 // than every fence, or without a time, one comparison each.
@@ -34,8 +37,8 @@ namespace edgecase::erase {
 using auth::Pseudonym;
 using auth::Pseudonyms;
 
-inline constexpr std::size_t kFencesMax = 50'000;  // the one set longest ago gives way
-inline constexpr std::size_t kRangesPerFenceMax = 256;
+inline constexpr std::size_t kFencesMax = 50'000;       // the one set longest ago gives way
+inline constexpr std::size_t kRangesPerFenceMax = 256;  // also when one is read
 
 // Nanoseconds; `from` included, `to` not. Without `to` it has no end: the last instant of time is
 // in it.
@@ -49,9 +52,32 @@ struct TimeRange {
   friend bool operator==(const TimeRange&, const TimeRange&) = default;
 };
 
+enum class FenceKind : unsigned char {
+  Lasting,  // refuses every reading with such a time, new ones too: `edgecase erase`
+  Copies,   // refuses copies of what was there before it: statements of InfluxQL
+};
+
+// What one erasure keeps out of one series or device.
+struct FencedRange {
+  TimeRange times;
+  std::uint64_t erasure = 0;  // its number
+  std::int64_t since_ns = 0;  // 0: not known, set by version 1
+  FenceKind kind = FenceKind::Lasting;
+
+  friend bool operator==(const FencedRange&, const FencedRange&) = default;
+};
+
 struct Fence {
-  std::uint64_t erasure = 0;      // its number
-  std::vector<TimeRange> ranges;  // sorted, apart
+  std::vector<FencedRange> ranges;
+
+  std::uint64_t newest_erasure() const;
+  bool is_lasting() const;  // one of its ranges is
+};
+
+// Whether readings are a copy of what was stored once: a restore, an import.
+struct Copied {
+  bool is_copy = false;
+  std::int64_t as_of_ns = INT64_MIN;  // it was made then; INT64_MIN: nobody knows when
 };
 
 // The value of its record.
@@ -95,7 +121,7 @@ class Fences {
 
   // Which of the readings have a time that was erased; empty: none. Whoever asks has a Pass.
   // `catalog` knows what series are called whose name another identity has; null: as they say.
-  std::vector<bool> refused(std::span<const wire::Reading> readings,
+  std::vector<bool> refused(std::span<const wire::Reading> readings, Copied copied = {},
                             const catalog::Catalog* catalog = nullptr) const EC_EXCLUDES(mutex_);
   // Whether the device was erased, names and all, since that time. Whoever asks has a Pass.
   bool is_erased(std::string_view namespace_name, std::string_view device,
@@ -104,18 +130,33 @@ class Fences {
   void count_refused(std::uint64_t readings) { refused_.fetch_add(readings); }
   std::uint64_t refused_count() const { return refused_.load(); }
 
-  // What adding `range` makes of the fence of `pseudonym`, as yet unknown to refused(). Busy:
-  // kRangesPerFenceMax.
-  Result<Fence> with(const Pseudonym& pseudonym, std::uint64_t erasure, TimeRange range) const
+  // What adding `range` makes of the fence of `pseudonym`, as yet unknown to refused(). What it
+  // covers of the same kind it replaces; where there are too many, those that touch become one, of
+  // the later erasure. LimitReached: kRangesPerFenceMax.
+  Result<Fence> with(const Pseudonym& pseudonym, const FencedRange& range) const
       EC_EXCLUDES(mutex_);
   using Planned = std::vector<std::pair<Pseudonym, Fence>>;  // by pseudonym, each once
-  // The record of one, and which of the others, set longest ago, give way to those that are new.
+  // The record of one, and which of the others, set longest ago, give way to those that are new;
+  // those against copies alone first.
   void append_put(const Pseudonym& pseudonym, const Fence& fence, WriteBatch& batch) const;
   std::vector<Pseudonym> giving_way(const Planned& planned) const EC_EXCLUDES(mutex_);
   void append_remove(const Pseudonym& pseudonym, WriteBatch& batch) const;
   // Once durable.
   void set(const Pseudonym& pseudonym, Fence fence) EC_EXCLUDES(mutex_);
   void remove(const Pseudonym& pseudonym) EC_EXCLUDES(mutex_);
+
+  // Ranges of all fences, those of the newest erasures first, `limit` at most; and how many more.
+  struct Listed {
+    Pseudonym pseudonym;
+    FencedRange range;
+  };
+  struct Listing {
+    std::vector<Listed> ranges;
+    std::uint64_t more = 0;
+  };
+  Listing list(std::size_t limit) const EC_EXCLUDES(mutex_);
+  // The fences with a range of that erasure, without it; one that had no other is empty.
+  Planned without(std::uint64_t erasure) const EC_EXCLUDES(mutex_);
 
   // Another one whenever something was erased.
   std::uint64_t changes() const { return changes_.load(); }
@@ -129,7 +170,8 @@ class Fences {
   friend class Closed;
   void leave() EC_EXCLUDES(gate_mutex_);
   void open_gate() EC_EXCLUDES(gate_mutex_);
-  bool holds(const Pseudonym& pseudonym, std::int64_t time_ns) const EC_REQUIRES_SHARED(mutex_);
+  bool holds(const Pseudonym& pseudonym, std::int64_t time_ns, Copied copied) const
+      EC_REQUIRES_SHARED(mutex_);
 
   const NamespaceId records_;
   const Pseudonyms pseudonyms_;
@@ -141,8 +183,8 @@ class Fences {
 
   mutable SharedMutex mutex_;
   std::map<Pseudonym, Fence> fences_ EC_GUARDED_BY(mutex_);
-  // No fence holds from here on; INT64_MAX: one may hold that instant, too.
-  std::atomic<std::int64_t> end_ns_{INT64_MIN};
+  // No fence of that kind holds from here on; INT64_MAX: one may hold that instant, too.
+  std::atomic<std::int64_t> lasting_end_ns_{INT64_MIN}, copies_end_ns_{INT64_MIN};
   std::atomic<std::uint64_t> refused_{0};
   std::atomic<std::uint64_t> changes_{0};
 };

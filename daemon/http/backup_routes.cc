@@ -42,8 +42,8 @@ Json namespaces_json(const HttpServerParts& parts) {
 // moment of which not all could be told is let go of: nobody goes on with it.
 class MomentPieces final : public PieceSource {
  public:
-  MomentPieces(HttpContext& context, std::string moment)
-      : context_(context), moment_(std::move(moment)) {}
+  MomentPieces(HttpContext& context, std::string moment, std::int64_t made_ns)
+      : context_(context), moment_(std::move(moment)), made_ns_(made_ns) {}
   ~MomentPieces() override {
     if (!is_told_) static_cast<void>(context_.moments.release(moment_).ok());
   }
@@ -68,7 +68,7 @@ class MomentPieces final : public PieceSource {
   void append_head(std::string& piece) const {
     const HttpServerParts& parts = context_.parts;
     piece += "{\"moment\":" + wire::compact(moment_) +
-             ",\"made\":" + wire::compact(wire::time_text(parts.clock.wall_ns())) +
+             ",\"made\":" + wire::compact(wire::time_text(made_ns_)) +
              ",\"state\":{\"namespaces\":" + wire::compact(namespaces_json(parts)) +
              ",\"devices\":[";
   }
@@ -95,6 +95,7 @@ class MomentPieces final : public PieceSource {
 
   HttpContext& context_;
   const std::string moment_;
+  const std::int64_t made_ns_;
   catalog::DevicePage page_{std::nullopt, kNamesPerPage};
   std::vector<catalog::DeviceName> names_;  // of a page
   std::size_t next_ = 0;
@@ -103,19 +104,23 @@ class MomentPieces final : public PieceSource {
   bool is_told_ = false;
 };
 
-Result<std::string> pin(HttpContext& context, const Call& call) {
+// No erasure begins or ends meanwhile: `made_ns` is before or after it, as what the moment holds.
+Result<std::string> pin(HttpContext& context, const Call& call, std::int64_t& made_ns) {
   EC_TRY(auth::authorize_administration(call.principal()));
   EC_TRY(config::check_location(context.parts.settings.storage, call.parameter("location")));
+  const erase::Fences::Pass pass = context.parts.erase.fences().enter();
+  made_ns = context.parts.clock.wall_ns();
   return context.moments.pin();
 }
 
 }  // namespace
 
 void post_backup(HttpContext& context, Call& call) {
-  auto moment = pin(context, call);
+  std::int64_t made_ns = 0;
+  auto moment = pin(context, call, made_ns);
   if (!moment.ok()) return call.answer_error(moment.status());
   answer_in_pieces(call, "application/json",
-                   std::make_shared<MomentPieces>(context, std::move(moment).value()));
+                   std::make_shared<MomentPieces>(context, std::move(moment).value(), made_ns));
   if (call.response.status == 200) call.response.status = 201;
 }
 

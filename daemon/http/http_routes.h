@@ -88,6 +88,9 @@ bool has_selection(const Call& call);
 // The selectors as a document, or a head, tells them (query/left_out.h).
 wire::Json left_out_json(const Call& call, const std::vector<wire::LeftSelector>& left);
 
+// `as_of`: the readings of the request are a copy made then, of a backup or a file.
+Result<erase::Copied> copied_parameter(const HttpContext& context, const Call& call);
+
 // A whole number.
 Result<std::optional<std::uint64_t>> limit_parameter(const Call& call,
                                                      const std::string& name = "limit");
@@ -190,6 +193,29 @@ Result<std::vector<catalog::DeviceChange>> decode_descriptions(
 // For answers that are kept and shown to others. The log knows a new key before anything is signed
 // by it. Unsupported: nothing is signed here.
 Result<Bytes> signing_secret(HttpContext& context, const Call& call);
+// One of several changes of a request, recorded as its command is: that it begins, and what became
+// of it. Without a log, or with the mode off, nothing is done.
+class RecordedChange {
+ public:
+  RecordedChange(HttpContext& context, const Call& call, std::string_view operation,
+                 const std::string& namespace_name, const query::Reach& reach);
+  // Before anything is changed. `makes_room`: a full drive has room for it (begin_urgently()).
+  Status begin(bool makes_room);
+  // `status` is what became of it; answers it, or why that could not be recorded.
+  Status end(const Status& status, const std::string& detail, std::uint64_t count);
+
+ private:
+  audit::AuditLog* const log_;
+  audit::Record record_;
+  std::uint64_t begun_ = 0;
+};
+
+// Erases, and waits `wait_ns` at most for the bytes to be gone.
+Result<erase::Certificate> erase_and_wait(HttpContext& context, const auth::Principal& principal,
+                                          const erase::EraseRequest& request,
+                                          erase::Everything everything, std::int64_t wait_ns);
+inline constexpr std::int64_t kErasureWaitNs = 10'000'000'000;  // where nobody says more
+
 // Adds `signature`; returns what was signed.
 Result<std::string> add_signature(HttpContext& context, const Bytes& secret, wire::Json& answer);
 
@@ -245,6 +271,9 @@ Result<wire::Json> post_forward(HttpContext& context, const Call& call);
 Result<wire::Json> delete_forward(HttpContext& context, const Call& call);
 wire::Json forward_status(const HttpContext& context);    // "forward" of /api/v1/status
 std::string forward_metrics(const HttpContext& context);  // for /metrics
+// fence_routes.cc:
+Result<wire::Json> get_fences(HttpContext& context, const Call& call);
+Result<wire::Json> delete_fences(HttpContext& context, const Call& call);
 // device_routes.cc:
 Result<wire::Json> get_device(HttpContext& context, const Call& call);
 Result<wire::Json> post_device(HttpContext& context, const Call& call);

@@ -130,12 +130,20 @@ void leave_out_forbidden(const auth::Principal& principal, std::vector<wire::Rea
 
 }  // namespace
 
+Result<erase::Copied> copied_parameter(const HttpContext& context, const Call& call) {
+  if (!call.has("as_of")) return erase::Copied{};
+  EC_ASSIGN_OR_RETURN(const std::int64_t as_of_ns,
+                      wire::parse_time_ns(call.parameter("as_of"), context.parts.clock.wall_ns()));
+  return erase::Copied{true, as_of_ns};
+}
+
 Status HttpContext::store(Call& call, const wire::ReadingBatch& batch, ingest::Outcome& outcome) {
   outcome.takes_parts = true;
+  EC_ASSIGN_OR_RETURN(const erase::Copied copied, copied_parameter(*this, call));
   const auto take = [&](const wire::ReadingBatch& some) -> Status {
     EC_ASSIGN_OR_RETURN(const auth::AuthorizedBatch authorized,
                         auth::authorize_write(call.principal(), some));
-    return parts.ingest.ingest(authorized, &outcome, {}, {}, &call.pacing);
+    return parts.ingest.ingest(authorized, &outcome, {}, {}, &call.pacing, copied);
   };
   Status status = take(batch);
   if (status.code() == StatusCode::NotAllowed) {
@@ -152,6 +160,7 @@ Status HttpContext::store(Call& call, const wire::ReadingBatch& batch, ingest::O
 Status HttpContext::store(Call& call, wire::ReadingBatch& slice, ingest::IngestRequest& request,
                           ingest::Outcome& outcome) {
   outcome.takes_parts = true;
+  EC_ASSIGN_OR_RETURN(request.copied, copied_parameter(*this, call));
   const auto take = [&]() -> Status {
     EC_ASSIGN_OR_RETURN(const auth::AuthorizedBatch authorized,
                         auth::authorize_write(call.principal(), slice));

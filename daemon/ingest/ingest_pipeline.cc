@@ -113,12 +113,14 @@ IngestRequest::IngestRequest(const auth::Principal& by, Pacing* paced_by, std::s
 
 Status IngestPipeline::ingest(const auth::AuthorizedBatch& batch, Outcome* outcome,
                               std::span<const Author> authors,
-                              std::span<const RecordChange> records, Pacing* pacing) {
+                              std::span<const RecordChange> records, Pacing* pacing,
+                              erase::Copied copied) {
   IngestBuffers buffers;
   IngestRequest request(batch.principal(), pacing, 0, buffers);
   request.comes_whole = true;
   request.authors = authors;
   request.records = records;
+  request.copied = copied;
   Outcome own;
   EC_TRY(add(request, batch, outcome == nullptr ? own : *outcome));
   return finish(request);
@@ -165,7 +167,7 @@ Status IngestPipeline::finish(IngestRequest& request) {
 Status IngestPipeline::take(IngestRequest& request, Slice& slice, Outcome& outcome) {
   EC_TRY(enter(request, slice));
   redate(slice);
-  EC_TRY(refuse(slice, outcome));
+  EC_TRY(refuse(request, slice, outcome));
   EC_TRY(resolve(request, slice, outcome));
   EC_TRY(admit(request, slice));
   EC_TRY(introduce(request, slice));
@@ -200,10 +202,11 @@ void IngestPipeline::redate(Slice& slice) const {
 }
 
 // What was erased does not come back, nor what made room for later readings.
-Status IngestPipeline::refuse(Slice& slice, const Outcome& outcome) const {
+Status IngestPipeline::refuse(const IngestRequest& request, Slice& slice,
+                              const Outcome& outcome) const {
   const std::span<const wire::Reading> readings = slice.readings;
   std::vector<bool> erased, evicted;
-  if (fences_ != nullptr) erased = fences_->refused(readings, &catalog_);
+  if (fences_ != nullptr) erased = fences_->refused(readings, request.copied, &catalog_);
   if (eviction_ != nullptr) evicted = eviction_->refused(readings);
   if (erased.empty() && evicted.empty()) return ok();
   // Where nobody is told of parts, a bad value is an error whatever becomes of its reading.

@@ -104,6 +104,7 @@ struct IngestRequest {
   bool comes_whole = false;                    // as one slice, which is committed at once
   std::span<const Author> authors = {};        // of that slice, in order
   std::span<const RecordChange> records = {};  // written behind it, in their order
+  erase::Copied copied = {};                   // what its readings are a copy of
 
   // A pass of the gate of fences: no two at once by one thread, which would wait for itself.
   struct Inside {
@@ -154,10 +155,10 @@ class IngestPipeline {
   // written in their order, in the last piece of a batch that takes several, and also where there
   // is no reading, or none that may be stored. With `pacing` a batch is Busy while one of its
   // devices owes readings (device_rates.h); without it the batch is taken, and owed() says how long
-  // whoever brought it should bring nothing more.
+  // whoever brought it should bring nothing more. `copied`: what the readings are a copy of.
   Status ingest(const auth::AuthorizedBatch& batch, Outcome* outcome = nullptr,
                 std::span<const Author> authors = {}, std::span<const RecordChange> records = {},
-                Pacing* pacing = nullptr);
+                Pacing* pacing = nullptr, erase::Copied copied = {});
 
   // The same of one slice of a request, but durable only after finish(). After an error nothing
   // more may be added, and what was not committed is not stored. Adds to `outcome`.
@@ -200,7 +201,7 @@ class IngestPipeline {
   Status take(IngestRequest& request, Slice& slice, Outcome& outcome);
   Status enter(IngestRequest& request, const Slice& slice);
   void redate(Slice& slice) const;
-  Status refuse(Slice& slice, const Outcome& outcome) const;
+  Status refuse(const IngestRequest& request, Slice& slice, const Outcome& outcome) const;
   Status resolve(IngestRequest& request, Slice& slice, Outcome& outcome);
   Status admit(const IngestRequest& request, const Slice& slice);
   Status introduce(const IngestRequest& request, const Slice& slice);

@@ -287,7 +287,8 @@ Status Redating::write(const catalog::SeriesEntry& entry, const Slice& slice,
     reading.sensor = entry.sensor;
     reading.time_ns = slice.dated[move.period].dated_ns(move.from_ns);
   }
-  const std::vector<bool> erased = parts_.fences.refused(readings);
+  // What is dated now was there before any erasure that its new time lies before.
+  const std::vector<bool> erased = parts_.fences.refused(readings, {.is_copy = true});
   const std::vector<bool> evicted =
       parts_.eviction == nullptr ? std::vector<bool>() : parts_.eviction->refused(readings);
   const catalog::SeriesId& id = entry.id;

@@ -113,6 +113,8 @@ DecodeResult MessageGroup::add(const IncomingPublish& message, const std::vector
   added.readings = static_cast<std::uint32_t>(batch_.readings.size()) - added.first_reading;
   bytes_ += added.readings * kReadingBytes;
   added.content_hash = remember_hash;
+  for (std::size_t i = added.first_reading; i < batch_.readings.size(); ++i)
+    batch_.readings[i].comes_again = message.duplicate || message.retained;
   date(added, !decoded.time_problem.empty(), pipeline);
   if (decoded.records > 1) spread_records(added);
   return decoded;

@@ -57,6 +57,7 @@ struct IncomingPublish {
   bool duplicate = false;
   const auth::Principal* principal = nullptr;  // what its readings are checked against; null: not
   const auth::Principal* publisher = nullptr;  // who is said to have brought it; null: nobody
+  bool retained = false;                       // a broker kept it, and says nothing of since when
 };
 
 // The largest packet taken: a payload of `limits.message_limit`, the longest topic, properties; but

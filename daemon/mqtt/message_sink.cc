@@ -99,6 +99,7 @@ void MessageSink::add(const IncomingMessage& message, MessageGroup& group) {
   publish.packet_id = message.packet_id;
   publish.qos = static_cast<std::uint8_t>(message.qos);
   publish.duplicate = message.redelivered;
+  publish.retained = message.retained;
   if (message.oversized_bytes != 0) {
     return group.add_oversized(publish, message.oversized_bytes, parts_.limits);
   }

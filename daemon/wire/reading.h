@@ -108,6 +108,7 @@ struct Reading {
   // namespace, device and sensor.
   std::uint32_t series_number = 0;
   TimeSource time_source = TimeSource::Given;  // on the way in: of `time_ns`
+  bool comes_again = false;                    // on the way in: whoever brings it says so
 };
 inline constexpr std::int64_t kRetentionUnsaid = 0;      // it came by no topic
 inline constexpr std::int64_t kRetentionOfNoTopic = -1;  // its topic's rule says nothing

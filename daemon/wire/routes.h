@@ -28,6 +28,7 @@ inline constexpr char kRetentionPreview[] = "/api/v1/retention/preview";
 inline constexpr char kErase[] = "/api/v1/erase";
 inline constexpr char kErasePreview[] = "/api/v1/erase/preview";
 inline constexpr char kErasures[] = "/api/v1/erasures";
+inline constexpr char kFences[] = "/api/v1/fences";
 inline constexpr char kWhere[] = "/api/v1/where";
 inline constexpr char kDevice[] = "/api/v1/device";
 inline constexpr char kForward[] = "/api/v1/forward";

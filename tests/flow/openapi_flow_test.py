@@ -44,6 +44,8 @@ CALLS = [
     ("get", "/api/v1/erase/preview", {"select": "kitchen/*"}),
     ("post", "/api/v1/erase", {"select": "kitchen/*", "yes": "true"}),
     ("get", "/api/v1/erasures", {}),
+    ("get", "/api/v1/fences", {}),
+    ("delete", "/api/v1/fences", {"id": "1"}),
     ("post", "/api/v1/backups", {}),
     ("delete", "/api/v1/backups", {"moment": "{moment}"}),
     ("get", "/api/v1/report", {}),

@@ -70,6 +70,35 @@ TEST_CASE("an erasure is previewed, done, certified, and holds against redeliver
   CHECK(json["fences"] == 1);
 }
 
+TEST_CASE("fences are listed, and lifted by the number of their erasure") {
+  ServerFixture f;
+  write(f, "kitchen", 2);
+  CHECK(Json::parse(f.ask("GET", "/api/v1/fences").body) ==
+        Json{{"fences", Json::array()}, {"more", 0}});
+  Answer answer = f.ask("POST", "/api/v1/erase?select=kitchen&to=@1001");
+  REQUIRE(answer.status == 200);
+  const std::string id = std::to_string(Json::parse(answer.body)["id"].get<int>());
+  const Json fence = Json::parse(f.ask("GET", "/api/v1/fences").body)["fences"].at(0);
+  CHECK(std::to_string(fence["id"].get<int>()) == id);
+  CHECK(fence["select"] == "kitchen/*");
+  CHECK(fence["namespace"] == "default");
+  CHECK(fence["from"].is_null());
+  CHECK(fence["to"] == "1970-01-01T00:16:41.000000000Z");
+  CHECK(fence["since"].is_string());
+  CHECK(fence["refuses"] == "all");
+  CHECK(Json::parse(f.ask("GET", "/api/v1/fences?ns=lab").body)["fences"].empty());
+
+  CHECK(f.ask("DELETE", "/api/v1/fences").status == 400);
+  CHECK(f.ask("DELETE", "/api/v1/fences?id=x").status == 400);
+  CHECK(f.ask("DELETE", "/api/v1/fences?id=99").status == 404);
+  const std::string line = "m,device=kitchen value=1 1000\n";
+  CHECK(f.ask("POST", "/write?db=default&precision=s", line).header("x-edgecase-erased") == "1");
+  CHECK(f.ask("DELETE", "/api/v1/fences?id=" + id).status == 200);
+  CHECK(f.ask("POST", "/write?db=default&precision=s", line).header("x-edgecase-erased").empty());
+  CHECK(f.ask("GET", "/api/v1/erasures?id=" + id).status == 200);
+  CHECK(f.ask("POST", "/write?db=default&as_of=yesterweek", line).status == 400);
+}
+
 TEST_CASE("everything is erased only where that is said twice") {
   ServerFixture f;
   write(f, "kitchen", 2);

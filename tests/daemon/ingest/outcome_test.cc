@@ -178,7 +178,7 @@ TEST_CASE("outcome: a device that sends only what is not kept has one audit reco
           .value();
   ingest::IngestPipeline pipeline(engine, *catalog, clock, nullptr, nullptr, log.get(), &fences);
   const auth::Principal principal{auth::PrincipalKind::LocalSocket, "test"};
-  fences.set(fences.pseudonyms().of_device("default", "erased"), {1, {{0, 100}}});
+  fences.set(fences.pseudonyms().of_device("default", "erased"), {{{{0, 100}, 1}}});
 
   const auto store = [&](const char* device, std::int64_t time_ns) {
     wire::ReadingBatch batch;

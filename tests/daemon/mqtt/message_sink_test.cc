@@ -102,6 +102,28 @@ TEST_CASE("message sink: records without a time of their own do not replace each
   CHECK(fixture.readings("default", "k", "t~2").size() == 1);
 }
 
+TEST_CASE("message sink: what comes again with a time that a statement erased stays out") {
+  SinkFixture fixture;
+  config::MqttRuleSettings rule = test::mqtt_rule("r/{device}");
+  rule.time = "/at";
+  fixture.rules = mqtt::compile_rules({rule}).value();
+  erase::Fences fences(0, auth::Pseudonyms(Bytes(auth::kPseudonymKeyBytes, 'k')));
+  constexpr std::int64_t kEndNs = 1'500'000'000'000'000'000;
+  fences.set(fences.pseudonyms().of_device("default", "k"),
+             {{{{INT64_MIN, kEndNs}, 1, kEndNs, erase::FenceKind::Copies}}});
+  ingest::IngestPipeline pipeline(fixture.engine, *fixture.catalog, system_clock(), nullptr,
+                                  nullptr, nullptr, &fences);
+  fixture.open_sink(pipeline, "mqtt");
+  fixture.deliver("r/k", R"({"t":1,"at":"2011-01-01T00:00:00Z"})", 1);
+  fixture.deliver("r/k", R"({"t":2,"at":"2012-01-01T00:00:00Z"})", 2, true);
+  fixture.deliver("r/k", R"({"t":3,"at":"2013-01-01T00:00:00Z"})", 3, false, true);
+  fixture.deliver("r/k", R"({"t":4,"at":"2022-01-01T00:00:00Z"})", 4, true);
+  REQUIRE(fixture.settles());
+  CHECK(fixture.readings("default", "k", "t").size() == 2);
+  CHECK(fences.refused_count() == 2);
+  fixture.sink.reset();
+}
+
 TEST_CASE("message sink: many messages share a sync") {
   SinkFixture fixture;
   for (std::uint16_t i = 1; i <= 1'000; ++i) fixture.deliver("s/k/t", std::to_string(i), i);
