@@ -46,7 +46,7 @@ struct EraseArguments {
 // What the daemon would refuse is said before it is asked.
 Status check(const EraseArguments& arguments) {
   if (arguments.fences || !arguments.lift.empty()) {
-    if (arguments.selector.empty() && arguments.filter.empty()) return ok();
+    if (arguments.selection.empty() && arguments.filter.empty()) return ok();
     return invalid_argument("--fences and --lift take no selector: a fence is known by its id");
   }
   if (arguments.list) {
@@ -315,12 +315,11 @@ void add_erase_command(CLI::App& app, Action& action) {
   command->add_flag("--json", arguments->json, "One JSON document");
   add_namespace_options(*command, arguments->namespaces, AllNamespaces::Allowed);
   add_connection_options(*command, arguments->connection);
-  command->footer(
-      help_footer({"edgecase erase kitchen --yes", "edgecase erase --owner alice --dry-run",
-                   "edgecase erase --measurement cpu --tag host=pi --dry-run",
-                   "edgecase erase -A --purpose marketing --object marketing",
-                   "edgecase erase 'kitchen/*' --from 2026-11-01 --to 2026-11-02",
-                   "edgecase erase --lift 7"}));
+  command->footer(help_footer(
+      {"edgecase erase kitchen --yes", "edgecase erase --owner alice --dry-run",
+       "edgecase erase --measurement cpu --tag host=pi --dry-run",
+       "edgecase erase -A --purpose marketing --object marketing",
+       "edgecase erase 'kitchen/*' --from 2026-11-01 --to 2026-11-02", "edgecase erase --lift 7"}));
   command->callback(
       [arguments, &action] { action = [arguments] { return run_erase(*arguments); }; });
 }

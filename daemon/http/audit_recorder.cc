@@ -411,6 +411,44 @@ void after_answer(Recorder& recorder, Call& call) {
 
 }  // namespace
 
+RecordedChange::RecordedChange(HttpContext& context, const Call& call, std::string_view operation,
+                               const std::string& namespace_name, const query::Reach& reach)
+    : log_(context.parts.audit != nullptr && context.parts.audit->is_on() ? context.parts.audit
+                                                                          : nullptr),
+      record_(audit::record_of(operation, call.principal())) {
+  if (log_ == nullptr) return;
+  record_.namespace_name = namespace_name;
+  name_reached(log_->names(), reach, record_);
+}
+
+Status RecordedChange::begin(bool makes_room) {
+  if (log_ == nullptr) return ok();
+  audit::Record begun = record_;
+  begun.outcome = audit::Outcome::Begun;
+  if (!makes_room) {
+    EC_TRY(log_->ready());
+    return log_->note(std::move(begun));
+  }
+  EC_ASSIGN_OR_RETURN(const audit::Ticket ticket, log_->append_urgent(std::move(begun)));
+  static_cast<void>(log_->settle(ticket).ok());
+  begun_ = ticket.last;
+  return ok();
+}
+
+Status RecordedChange::end(const Status& status, const std::string& detail, std::uint64_t count) {
+  if (log_ == nullptr) return status;
+  record_.outcome = audit::outcome_of(status);
+  if (!detail.empty()) add_detail(detail, record_);
+  record_.count = count;
+  const auto ticket = log_->append(std::move(record_));
+  // To say who was erased is to name them once more.
+  log_->names().forget();
+  const Status settled = ticket.ok() ? log_->settle(*ticket) : ticket.status();
+  if (settled.ok() || !status.ok()) return status;
+  // As enough_for().
+  return begun_ != 0 && log_->is_settled({begun_, 1}) ? ok() : settled;
+}
+
 void record_requests(Router& router, HttpContext& context) {
   audit::AuditLog* const log = context.parts.audit;
   if (log == nullptr || !log->is_on()) return;

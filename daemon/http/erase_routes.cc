@@ -19,7 +19,6 @@ namespace {
 using wire::Json;
 using wire::time_or_null;
 
-constexpr std::int64_t kWaitNs = 10'000'000'000;  // unless `wait` says otherwise
 constexpr std::int64_t kWaitMaxNs = 60'000'000'000;
 constexpr std::size_t kListedMax = 1000;
 
@@ -53,7 +52,7 @@ Result<erase::EraseRequest> request_of(const HttpContext& context, const Call& c
 }
 
 Result<std::int64_t> wait_parameter(const Call& call) {
-  if (!call.has("wait")) return kWaitNs;
+  if (!call.has("wait")) return kErasureWaitNs;
   EC_ASSIGN_OR_RETURN(const std::int64_t wait_ns, wire::parse_duration_ns(call.parameter("wait")));
   return std::min(wait_ns, kWaitMaxNs);
 }
@@ -128,15 +127,7 @@ Result<erase::Certificate> begin(HttpContext& context, const Call& call,
   EC_ASSIGN_OR_RETURN(const std::int64_t wait_ns, wait_parameter(call));
   const auto everything =
       call.parameter("yes") == "true" ? erase::Everything::Allowed : erase::Everything::Refused;
-  EC_ASSIGN_OR_RETURN(const erase::Certificate begun,
-                      context.parts.erase.erase(call.principal(), request, everything, &left));
-  // What followers wait for and backups hold would keep its bytes.
-  context.parts.ingest.feed().clear();
-  context.moments.release_all();
-  context.parts.logger.info("erase", "erasure " + std::to_string(begun.number) + " of " +
-                                         std::to_string(begun.series) + " series, asked for by " +
-                                         call.principal().name);
-  return wait_for(context, begun.number, wait_ns);
+  return erase_and_wait(context, call.principal(), request, everything, wait_ns, &left);
 }
 
 // What is done can be shown to whoever asked for it. On a drive that takes no writes no key is made
@@ -216,6 +207,21 @@ const char* layer_name(FileLayer layer) {
 }
 
 }  // namespace
+
+Result<erase::Certificate> erase_and_wait(HttpContext& context, const auth::Principal& principal,
+                                          const erase::EraseRequest& request,
+                                          erase::Everything everything, std::int64_t wait_ns,
+                                          std::vector<wire::LeftSelector>* left) {
+  EC_ASSIGN_OR_RETURN(const erase::Certificate begun,
+                      context.parts.erase.erase(principal, request, everything, left));
+  // What followers wait for and backups hold would keep its bytes.
+  context.parts.ingest.feed().clear();
+  context.moments.release_all();
+  context.parts.logger.info("erase", "erasure " + std::to_string(begun.number) + " of " +
+                                         std::to_string(begun.series) + " series, asked for by " +
+                                         principal.name);
+  return wait_for(context, begun.number, wait_ns);
+}
 
 void post_erase(HttpContext& context, Call& call) {
   std::vector<wire::LeftSelector> left;

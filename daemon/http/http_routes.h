@@ -210,10 +210,11 @@ class RecordedChange {
   std::uint64_t begun_ = 0;
 };
 
-// Erases, and waits `wait_ns` at most for the bytes to be gone.
+// Erases, and waits `wait_ns` at most for the bytes to be gone. `left`: as EraseService::erase().
 Result<erase::Certificate> erase_and_wait(HttpContext& context, const auth::Principal& principal,
                                           const erase::EraseRequest& request,
-                                          erase::Everything everything, std::int64_t wait_ns);
+                                          erase::Everything everything, std::int64_t wait_ns,
+                                          std::vector<wire::LeftSelector>* left = nullptr);
 inline constexpr std::int64_t kErasureWaitNs = 10'000'000'000;  // where nobody says more
 
 // Adds `signature`; returns what was signed.

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "http/influx_answer.h"
+#include "http/influx_schema.h"
 #include "http/influx_show.h"
 #include "http/refusal.h"
 #include "http/running_queries.h"
@@ -23,22 +24,10 @@ using influxql::Verb;
 
 // What InfluxQL has and this does not, by what it is called; empty: it is offered.
 std::string name_of_refused(const Statement& statement) {
-  const influxql::Policy& policy = statement.policy;
   switch (statement.verb) {
-    case Verb::Select: return statement.select->into ? "SELECT INTO" : "";
+    case Verb::Select:
     case Verb::Explain:
-    case Verb::ExplainAnalyze: return "EXPLAIN";
-    case Verb::CreateDatabase:
-      if (policy.duration_ns || policy.shard_duration_ns || !policy.name.empty() ||
-          policy.replication.value_or(1) != 1)
-        return "CREATE DATABASE with a retention policy";
-      return "";
-    case Verb::CreateRetentionPolicy: return "CREATE RETENTION POLICY";
-    case Verb::AlterRetentionPolicy: return "ALTER RETENTION POLICY";
-    case Verb::DropRetentionPolicy: return "DROP RETENTION POLICY";
-    case Verb::Delete: return "DELETE";
-    case Verb::DropSeries: return "DROP SERIES";
-    case Verb::DropMeasurement: return "DROP MEASUREMENT";
+    case Verb::ExplainAnalyze: return statement.select->into ? "SELECT INTO" : "";
     case Verb::KillQuery: return statement.name.empty() ? "" : "KILL QUERY with ON";
     case Verb::NotOffered: return statement.name;
     default: return "";
@@ -52,7 +41,8 @@ Status refusal_of(const Statement& statement) {
 }
 
 bool only_reads(const Statement& statement) {
-  return statement.verb == Verb::Select || is_listing(statement.verb) ||
+  return statement.verb == Verb::Select || statement.verb == Verb::Explain ||
+         statement.verb == Verb::ExplainAnalyze || is_listing(statement.verb) ||
          statement.verb == Verb::ShowDatabases || statement.verb == Verb::ShowRetentionPolicies;
 }
 
@@ -94,23 +84,17 @@ Cell whole_cell(Cell::Kind kind, std::int64_t number) {
   return cell;
 }
 
-// As Go prints a duration, to the second, or below one to its largest unit: "1h0m5s", "12ms".
-std::string go_duration(std::int64_t ns) {
-  struct Unit {
-    std::int64_t ns;
-    const char* name;
-  };
-  for (const Unit& unit : {Unit{1'000'000, "ms"}, Unit{1'000, "µs"}, Unit{1, "ns"}}) {
-    if (ns < wire::kNanosecondsPerSecond && ns >= unit.ns)
-      return std::to_string(ns / unit.ns) + unit.name;
-  }
-  const std::int64_t seconds = ns / wire::kNanosecondsPerSecond;
-  constexpr std::int64_t kMinute = 60, kHour = 3600;
-  std::string text;
-  if (seconds >= kHour) text += std::to_string(seconds / kHour) + "h";
-  if (seconds >= kMinute) text += std::to_string(seconds % kHour / kMinute) + "m";
-  return text + std::to_string(seconds % kMinute) + "s";
-}
+// No rows, and something that is said beside them.
+class NoRows final : public influxql::RowSource {
+ public:
+  explicit NoRows(std::string notice) : notice_(std::move(notice)) {}
+  Result<bool> next_series(influxql::SeriesHead& /*head*/) override { return false; }
+  Result<bool> next_row(std::vector<Cell>& /*row*/) override { return false; }
+  std::string notice() const override { return notice_; }
+
+ private:
+  const std::string notice_;
+};
 
 // What the statements of a request are planned with, and answered.
 struct Asked {
@@ -136,6 +120,7 @@ class Planner {
       is_denied_ = is_denied_ || rows.status().code() == StatusCode::NotAllowed;
       if (!rows.ok()) break;
       planned[i].rows = std::move(rows).value();
+      has_rows_ = has_rows_ || planned[i].rows != nullptr;
     }
     asked_.reach.withheld = withheld;
     return planned;
@@ -143,7 +128,7 @@ class Planner {
   // What the audit log is to say of it beside its devices; empty: nothing.
   std::string detail() const {
     if (is_denied_) return "a statement was denied";
-    return has_changed_ ? "makes a namespace" : "";
+    return change_;
   }
   // The one database that they speak of; "*" where there are several.
   const std::string& database() const { return database_; }
@@ -152,8 +137,7 @@ class Planner {
   using Rows = std::unique_ptr<influxql::RowSource>;
 
   Result<Rows> plan_one(Statement statement, bool is_first);
-  Result<Rows> create_database(const std::string& name);
-  Status drop_database(const std::string& name) const;
+  Result<Rows> change(const Statement& statement);
   Result<Rows> show_databases() const;
   Result<Rows> show_policies(const std::string& database) const;
   Result<Rows> show_queries() const;
@@ -170,16 +154,16 @@ class Planner {
   const InfluxQuestion& question_;
   Asked& asked_;
   std::string database_;
-  bool has_changed_ = false;
+  bool has_rows_ = false;  // a statement before
+  std::string change_;     // what one did; empty: nothing
   bool is_denied_ = false;
 };
 
 Result<Planner::Rows> Planner::plan_one(Statement statement, bool is_first) {
   EC_TRY(asked_.running->go_on());
   EC_TRY(refusal_of(statement));
+  if (changes_schema(statement.verb)) return change(statement);
   switch (statement.verb) {
-    case Verb::CreateDatabase: return create_database(statement.name);
-    case Verb::DropDatabase: EC_TRY(drop_database(statement.name)); return Rows();
     case Verb::ShowDatabases: return show_databases();
     case Verb::ShowQueries: return show_queries();
     case Verb::KillQuery:
@@ -198,21 +182,29 @@ Result<Planner::Rows> Planner::plan_one(Statement statement, bool is_first) {
   asking.limits = context_.parts.query.limits();
   if (is_listing(statement.verb))
     return show_names(std::move(statement), std::move(asking), context_.parts.query, is_first);
+  if (statement.verb == Verb::Explain || statement.verb == Verb::ExplainAnalyze) {
+    return influxql::explain_select(std::move(statement.select), asking, context_.parts.query,
+                                    statement.verb == Verb::ExplainAnalyze);
+  }
   if (statement.verb != Verb::Select) return unsupported("this statement is not offered here");
   return influxql::run_select(std::move(statement.select), asking, context_.parts.query);
 }
 
-Result<Planner::Rows> Planner::create_database(const std::string& name) {
-  EC_TRY(auth::authorize_creation(call_.principal(), name));
-  EC_TRY(context_.parts.catalog.ensure_namespace(name).status());
-  has_changed_ = true;
-  return Rows();
-}
-
-Status Planner::drop_database(const std::string& name) const {
-  // Loaders begin by dropping what may not be there.
-  if (!context_.parts.catalog.has_namespace(name)) return ok();
-  return unsupported("a namespace is dropped with edgecase namespace drop, not by this statement");
+Result<Planner::Rows> Planner::change(const Statement& statement) {
+  // What stands before is read later, while the answer leaves.
+  if (has_rows_ && statement.verb != Verb::CreateDatabase) {
+    return unsupported(
+        "a statement that erases or alters stands before those that read, or alone; nothing was "
+        "done of it");
+  }
+  const bool names_one =
+      statement.verb == Verb::CreateDatabase || statement.verb == Verb::DropDatabase;
+  std::string database = names_one ? statement.name : take_database(statement);
+  EC_ASSIGN_OR_RETURN(std::string notice, change_schema(context_, call_, statement, database));
+  const bool creates = statement.verb == Verb::CreateDatabase;
+  change_ = creates && change_.empty() ? "makes a namespace" : "changes what there is";
+  if (notice.empty()) return Rows();
+  return Rows(std::make_unique<NoRows>(std::move(notice)));
 }
 
 Result<Planner::Rows> Planner::show_databases() const {
@@ -234,9 +226,10 @@ Result<Planner::Rows> Planner::show_policies(const std::string& database) const 
   if (!is_there) return not_found("database not found: " + database);
   const std::int64_t kept_ns = context_.parts.retention.namespace_ns(database);
   std::vector<std::vector<Cell>> rows;
-  rows.push_back(
-      {text_cell("autogen"), text_cell(kept_ns == kRetentionForever ? "0s" : go_duration(kept_ns)),
-       text_cell("168h0m0s"), whole_cell(Cell::Kind::Integer, 1), whole_cell(Cell::Kind::Bool, 1)});
+  rows.push_back({text_cell("autogen"),
+                  text_cell(kept_ns == kRetentionForever ? "0s" : go_duration(kept_ns)),
+                  text_cell(shard_text(kept_ns)), whole_cell(Cell::Kind::Integer, 1),
+                  whole_cell(Cell::Kind::Bool, 1)});
   return Rows(std::make_unique<FewRows>(
       influxql::SeriesHead{
           {}, {}, {"name", "duration", "shardGroupDuration", "replicaN", "default"}},

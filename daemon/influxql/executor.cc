@@ -1,10 +1,12 @@
 #include "influxql/executor.h"
 
+#include <chrono>
 #include <optional>
 #include <utility>
 
 #include "influxql/reading_account.h"
 #include "influxql/select_plan.h"
+#include "wire/json_values.h"
 
 namespace edgecase::influxql {
 namespace {
@@ -55,6 +57,9 @@ class SelectRows final : public RowSource {
     return true;
   }
 
+  const SelectPlan& plan() const { return *plan_; }
+  const ReadingAccount& account() const { return account_; }
+
   void let_go() override { account_.let_go(); }
   query::GivenReadings take_given() override { return account_.take_given(); }
   bool is_given_revoked() override { return account_.is_given_revoked(); }
@@ -86,7 +91,94 @@ class SelectRows final : public RowSource {
   bool has_row_ = false;  // it is there and was not taken
 };
 
+// EXPLAIN. With `analyze` the rows are taken, and counted, when the first line is asked for.
+class ExplainRows final : public RowSource {
+ public:
+  ExplainRows(std::unique_ptr<SelectRows> rows, bool analyze)
+      : rows_(std::move(rows)), analyze_(analyze) {}
+
+  Result<bool> next_series(SeriesHead& head) override {
+    if (std::exchange(has_begun_, true)) return false;
+    describe();
+    if (analyze_) EC_TRY(run());
+    head = {{}, {}, {analyze_ ? "EXPLAIN ANALYZE" : "QUERY PLAN"}};
+    return true;
+  }
+  Result<bool> next_row(std::vector<Cell>& row) override {
+    if (next_ == lines_.size()) return false;
+    row.assign(1, Cell{});
+    row[0].kind = Cell::Kind::Text;
+    row[0].text = lines_[next_++];
+    return true;
+  }
+  void let_go() override { rows_->let_go(); }
+  query::GivenReadings take_given() override { return rows_->take_given(); }
+  bool is_given_revoked() override { return rows_->is_given_revoked(); }
+  std::string notice() const override { return rows_->notice(); }
+
+ private:
+  void describe() {
+    const SelectPlan& plan = rows_->plan();
+    std::string columns;
+    for (const std::string& name : plan.columns()) columns += (columns.empty() ? "" : ", ") + name;
+    lines_.push_back("COLUMNS: " + columns);
+    const TimeSpan& span = plan.span();
+    lines_.push_back("TIME RANGE: from " +
+                     (span.has_from() ? wire::time_text(span.from_ns) : "the beginning") + " to " +
+                     (span.has_to() ? wire::time_text(span.to_ns) : "the end"));
+    lines_.push_back("NUMBER OF SERIES: " + std::to_string(rows_->account().series()));
+    lines_.push_back("NUMBER OF GROUPS: " + std::to_string(plan.size()));
+    if (plan.every_ns() == 0) return;
+    // Where the range has no beginning, the first reading is that of the windows.
+    lines_.push_back("WINDOW: " + wire::keep_text(plan.every_ns()));
+    const auto length_ns =
+        static_cast<std::uint64_t>(span.to_ns) - static_cast<std::uint64_t>(span.from_ns);
+    if (span.has_from() && span.from_ns <= span.to_ns) {
+      lines_.push_back("NUMBER OF WINDOWS OF A GROUP: about " +
+                       std::to_string(length_ns / static_cast<std::uint64_t>(plan.every_ns()) + 1));
+    }
+  }
+
+  Status run() {
+    const auto begun = std::chrono::steady_clock::now();
+    SeriesHead head;
+    std::vector<Cell> row;
+    std::uint64_t series = 0, count = 0;
+    for (;;) {
+      EC_ASSIGN_OR_RETURN(const bool has_series, rows_->next_series(head));
+      if (!has_series) break;
+      ++series;
+      for (;;) {
+        EC_ASSIGN_OR_RETURN(const bool has_row, rows_->next_row(row));
+        if (!has_row) break;
+        ++count;
+      }
+    }
+    const auto took = std::chrono::duration_cast<std::chrono::microseconds>(
+        std::chrono::steady_clock::now() - begun);
+    lines_.push_back("SERIES ANSWERED: " + std::to_string(series));
+    lines_.push_back("ROWS ANSWERED: " + std::to_string(count));
+    lines_.push_back("POINTS READ: " + std::to_string(rows_->account().points()));
+    lines_.push_back("EXECUTION TIME: " + std::to_string(took.count()) + "µs");
+    return ok();
+  }
+
+  const std::unique_ptr<SelectRows> rows_;
+  const bool analyze_;
+  std::vector<std::string> lines_;
+  std::size_t next_ = 0;
+  bool has_begun_ = false;
+};
+
 }  // namespace
+
+Result<std::unique_ptr<RowSource>> explain_select(std::unique_ptr<SelectStatement> statement,
+                                                  const Asking& asking,
+                                                  query::QueryService& service, bool analyze) {
+  auto rows = std::make_unique<SelectRows>(service, asking);
+  EC_TRY(rows->prepare(std::move(statement)));
+  return std::unique_ptr<RowSource>(std::make_unique<ExplainRows>(std::move(rows), analyze));
+}
 
 Result<std::unique_ptr<RowSource>> run_select(std::unique_ptr<SelectStatement> statement,
                                               const Asking& asking, query::QueryService& service) {

@@ -29,4 +29,10 @@ struct Asking {
 Result<std::unique_ptr<RowSource>> run_select(std::unique_ptr<SelectStatement> statement,
                                               const Asking& asking, query::QueryService& service);
 
+// What run_select() would do, a line a row: columns, time range, series, groups, windows. With
+// `analyze` it is done, and rows, points and time are told.
+Result<std::unique_ptr<RowSource>> explain_select(std::unique_ptr<SelectStatement> statement,
+                                                  const Asking& asking,
+                                                  query::QueryService& service, bool analyze);
+
 }  // namespace edgecase::influxql

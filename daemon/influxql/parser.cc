@@ -180,7 +180,12 @@ Status parse_policy(TokenReader& reader, PolicyOf of, Policy& policy) {
       EC_ASSIGN_OR_RETURN(policy.duration_ns, reader.expect_duration());
     } else if (reader.take_if("REPLICATION")) {
       if (policy.replication) return again();
+      const Token number = reader.peek();
       EC_ASSIGN_OR_RETURN(policy.replication, reader.expect_integer());
+      if (*policy.replication < 1 || *policy.replication > INT32_MAX) {
+        return TokenReader::wrong(
+            number, "invalid value " + number.text + ": must be 1 <= n <= 2147483647");
+      }
     } else if (reader.take_if("SHARD")) {
       if (policy.shard_duration_ns) return again();
       EC_TRY(reader.expect("DURATION"));
@@ -246,6 +251,23 @@ Result<Statement> parse_create(TokenReader& reader) {
   return made;
 }
 
+// DELETE and DROP SERIES: FROM, WHERE, or both.
+Result<Statement> parse_erasing(TokenReader& reader, Verb verb) {
+  Statement made;
+  made.verb = verb;
+  if (!reader.next_is("FROM") && !reader.next_is("WHERE")) return reader.unexpected("FROM, WHERE");
+  EC_TRY(parse_from(reader, made));
+  EC_TRY(parse_where(reader, made.where));
+  // InfluxDB names this place, wherever the name stands.
+  for (const Source& source : made.sources) {
+    if (!source.policy.empty())
+      return TokenReader::wrong("retention policy not supported at line 1, char 1");
+    if (!source.database.empty())
+      return TokenReader::wrong("database not supported at line 1, char 1");
+  }
+  return made;
+}
+
 Result<Statement> parse_drop(TokenReader& reader) {
   if (reader.take_if("RETENTION")) return parse_policy_statement(reader, Verb::DropRetentionPolicy);
   Statement made;
@@ -259,14 +281,7 @@ Result<Statement> parse_drop(TokenReader& reader) {
     EC_ASSIGN_OR_RETURN(made.name, reader.expect_name());
     return made;
   }
-  if (reader.take_if("SERIES")) {
-    made.verb = Verb::DropSeries;
-    if (!reader.next_is("FROM") && !reader.next_is("WHERE"))
-      return reader.unexpected("FROM, WHERE");
-    EC_TRY(parse_from(reader, made));
-    EC_TRY(parse_where(reader, made.where));
-    return made;
-  }
+  if (reader.take_if("SERIES")) return parse_erasing(reader, Verb::DropSeries);
   for (const std::string_view other : {"CONTINUOUS", "SHARD", "SUBSCRIPTION", "USER"}) {
     if (reader.take_if(other)) return parse_not_offered(reader, "DROP " + std::string(other));
   }
@@ -275,12 +290,7 @@ Result<Statement> parse_drop(TokenReader& reader) {
 }
 
 Result<Statement> parse_delete(TokenReader& reader) {
-  Statement made;
-  made.verb = Verb::Delete;
-  if (!reader.next_is("FROM") && !reader.next_is("WHERE")) return reader.unexpected("FROM, WHERE");
-  EC_TRY(parse_from(reader, made));
-  EC_TRY(parse_where(reader, made.where));
-  return made;
+  return parse_erasing(reader, Verb::Delete);
 }
 
 Result<Statement> parse_statement(TokenReader& reader) {

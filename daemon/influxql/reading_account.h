@@ -37,6 +37,8 @@ class ReadingAccount {
   // LimitReached, with InfluxDB's words.
   Status count_point();
   Status count_series(std::uint64_t count);
+  std::uint64_t points() const { return points_; }
+  std::uint64_t series() const { return series_; }
   // Series that are read: whoever keeps an account of it hears of each device once.
   void tell(const std::vector<catalog::SeriesRow>& rows);
 

@@ -56,6 +56,8 @@ class SelectPlan {
   Result<std::unique_ptr<PointSource>> open(std::size_t group);
 
   bool has_functions() const { return has_functions_; }
+  const TimeSpan& span() const { return span_; }
+  std::int64_t every_ns() const { return grouping_.every_ns; }  // of GROUP BY time; 0: none
   const wire::TimeZone* zone() const { return zone_ ? &*zone_ : nullptr; }
   bool is_descending() const { return is_descending_; }
 

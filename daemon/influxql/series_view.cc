@@ -11,6 +11,15 @@ namespace edgecase::influxql {
 Status each_series(query::QueryService& service, const Asking& asking, const std::string& database,
                    const std::vector<Source>& sources, const std::optional<Expr>& where,
                    const SeriesTaker& take) {
+  EC_ASSIGN_OR_RETURN(const std::vector<catalog::SeriesRow> rows,
+                      service.readable(asking.principal, database, asking.purpose, asking.reach));
+  return each_of_rows(service.catalog(), rows, sources, where, asking.now_ns,
+                      asking.reach == nullptr ? nullptr : asking.reach->patience, take);
+}
+
+Status each_of_rows(const catalog::Catalog& catalog, std::span<const catalog::SeriesRow> rows,
+                    const std::vector<Source>& sources, const std::optional<Expr>& where,
+                    std::int64_t now_ns, Patience* patience, const SeriesTaker& take) {
   std::vector<Pattern> patterns;
   for (const Source& source : sources) {
     if (!source.regex) continue;
@@ -30,8 +39,7 @@ Status each_series(query::QueryService& service, const Asking& asking, const std
   std::optional<Formula> condition;
   if (where) {
     TimeSpan span;
-    EC_ASSIGN_OR_RETURN(const std::optional<Expr> rest,
-                        split_time(*where, asking.now_ns, nullptr, span));
+    EC_ASSIGN_OR_RETURN(const std::optional<Expr> rest, split_time(*where, now_ns, nullptr, span));
     if (rest) {
       EC_ASSIGN_OR_RETURN(condition, Formula::compile(*rest, [&](const Expr& named) {
                             names.push_back(named.text);
@@ -44,19 +52,15 @@ Status each_series(query::QueryService& service, const Asking& asking, const std
   std::vector<char> is_field(names.size());
   std::size_t looked = 0;
   constexpr std::size_t kRowsPerTurn = 256;
-  EC_ASSIGN_OR_RETURN(const std::vector<catalog::SeriesRow> rows,
-                      service.readable(asking.principal, database, asking.purpose, asking.reach));
   ReadableSeries series;
   std::string measurement;
   for (const catalog::SeriesRow row : rows) {
-    if (asking.reach != nullptr && asking.reach->patience != nullptr &&
-        ++looked % kRowsPerTurn == 0)
-      EC_TRY(asking.reach->patience->go_on());
+    if (patience != nullptr && ++looked % kRowsPerTurn == 0) EC_TRY(patience->go_on());
     if (!sources.empty()) {
-      service.catalog().read_measurement(row, measurement);
+      catalog.read_measurement(row, measurement);
       if (!is_meant(measurement)) continue;
     }
-    auto entry = service.catalog().series_at(row);
+    auto entry = catalog.series_at(row);
     if (!entry.ok()) continue;
     series.row = row;
     series.entry = *std::move(entry);
@@ -83,6 +87,76 @@ Status each_series(query::QueryService& service, const Asking& asking, const std
     EC_TRY(take(series));
   }
   return ok();
+}
+
+namespace {
+
+void take_names(const Expr& where, std::vector<std::string>& names) {
+  if (where.kind == ExprKind::Name) names.push_back(where.text);
+  for (const Expr& operand : where.operands) take_names(operand, names);
+}
+
+// Whether it compares tags alone, as it may.
+Status check_tags(const Expr& where) {
+  if (where.kind == ExprKind::Group) return check_tags(where.operands.front());
+  if (where.kind == ExprKind::Name)
+    return invalid_argument("invalid condition expression: " + where.text);
+  const Status not_taken = invalid_argument(
+      "invalid condition in WHERE: a tag is compared with a text, a regular expression or a tag, "
+      "by = != =~ !~");
+  if (where.kind != ExprKind::Chain || where.operands.size() < 2) return not_taken;
+  const Operator op = where.operators[1];
+  if (op == Operator::And || op == Operator::Or) {
+    for (const Expr& operand : where.operands) EC_TRY(check_tags(operand));
+    return ok();
+  }
+  const bool is_equality = op == Operator::Equal || op == Operator::NotEqual;
+  const bool is_match = op == Operator::Matches || op == Operator::NotMatches;
+  if (where.operands.size() != 2 || (!is_equality && !is_match)) return not_taken;
+  bool has_name = false;
+  for (const Expr& side : where.operands) {
+    const bool is_name = side.kind == ExprKind::Name;
+    has_name = has_name || is_name;
+    const bool may_be = is_name || side.kind == (is_match ? ExprKind::Regex : ExprKind::Text);
+    if (!may_be || (side.cast != Cast::None && side.cast != Cast::Tag)) return not_taken;
+  }
+  if (!has_name || (is_match && where.operands[1].kind != ExprKind::Regex)) return not_taken;
+  return ok();
+}
+
+}  // namespace
+
+Result<NamedSeries> NamedSeries::make(const catalog::Catalog& catalog, std::string namespace_name,
+                                      const std::vector<Source>& sources,
+                                      std::optional<Expr> where) {
+  NamedSeries named(catalog, std::move(namespace_name), sources, std::move(where));
+  if (!named.where_) return named;
+  std::vector<std::string> names;
+  take_names(*named.where_, names);
+  const std::vector<catalog::SeriesRow> rows =
+      catalog.select_rows(named.namespace_name_, wire::Selector());
+  const auto has_no_field = [&names](const ReadableSeries& series) {
+    const bool is_field =
+        std::find(names.begin(), names.end(), series.identity.field) != names.end();
+    return is_field ? invalid_argument("fields not supported in WHERE clause during deletion")
+                    : ok();
+  };
+  EC_TRY(each_of_rows(catalog, rows, sources, std::nullopt, 0, nullptr, has_no_field));
+  EC_TRY(check_tags(*named.where_));
+  return named;
+}
+
+Result<std::vector<catalog::SeriesRow>> NamedSeries::find(query::Reach* reach) const {
+  std::vector<catalog::SeriesRow> found;
+  const std::vector<catalog::SeriesRow> rows =
+      catalog_.select_rows(namespace_name_, wire::Selector());
+  const auto take = [&](const ReadableSeries& series) {
+    found.push_back(series.row);
+    if (reach != nullptr) reach->add(series.entry.namespace_name, series.entry.device);
+    return ok();
+  };
+  EC_TRY(each_of_rows(catalog_, rows, sources_, where_, 0, nullptr, take));
+  return found;
 }
 
 Result<std::optional<wire::ValueType>> type_of_series(query::QueryService& service,

@@ -2,9 +2,12 @@
 // lists, and what SELECT looks for its measurements in. One thread; the service must outlive it.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "influxql/executor.h"
@@ -32,6 +35,36 @@ using SeriesTaker = std::function<Status(const ReadableSeries& series)>;
 Status each_series(query::QueryService& service, const Asking& asking, const std::string& database,
                    const std::vector<Source>& sources, const std::optional<Expr>& where,
                    const SeriesTaker& take);
+
+// The same of `rows`, whoever asks.
+Status each_of_rows(const catalog::Catalog& catalog, std::span<const catalog::SeriesRow> rows,
+                    const std::vector<Source>& sources, const std::optional<Expr>& where,
+                    std::int64_t now_ns, Patience* patience, const SeriesTaker& take);
+
+// The series that a statement which erases names, of all of a namespace. WHERE may compare tags
+// with texts, regular expressions and each other; the time is not in it.
+class NamedSeries {
+ public:
+  // Everything outlives it. InvalidArgument, with InfluxDB's words: a field in WHERE; a wrong
+  // regular expression; what is no such comparison, lest more goes than was meant.
+  static Result<NamedSeries> make(const catalog::Catalog& catalog, std::string namespace_name,
+                                  const std::vector<Source>& sources, std::optional<Expr> where);
+  // In the catalog's order. `reach`: is told the devices; null: nobody is.
+  Result<std::vector<catalog::SeriesRow>> find(query::Reach* reach) const;
+
+ private:
+  NamedSeries(const catalog::Catalog& catalog, std::string namespace_name,
+              const std::vector<Source>& sources, std::optional<Expr> where)
+      : catalog_(catalog),
+        namespace_name_(std::move(namespace_name)),
+        sources_(sources),
+        where_(std::move(where)) {}
+
+  const catalog::Catalog& catalog_;
+  std::string namespace_name_;
+  const std::vector<Source>& sources_;
+  std::optional<Expr> where_;
+};
 
 // The type of a series' first reading; nothing where it has none that can be read.
 Result<std::optional<wire::ValueType>> type_of_series(query::QueryService& service,

@@ -98,7 +98,7 @@ TEST_CASE("what a statement erased may be written again, and no earlier copy of 
   }
   SUBCASE("of several series one that may not be erased keeps all") {
     request.find = [&room]() -> Result<std::vector<catalog::SeriesRow>> {
-      return room.catalog->select_rows("default", {});
+      return room.catalog->select_rows("default", wire::Selector());
     };
     CHECK(room.service->erase(token("kitchen/temp"), request).status().code() ==
           StatusCode::NotAllowed);

@@ -77,20 +77,10 @@ TEST_CASE("http: a statement that is not done is an error, however it is written
     }
     return f.ask("POST", "/query", form, "Content-Type: application/x-www-form-urlencoded\r\n");
   };
-  for (const char* text : {"DELETE FROM m",
-                           "DROP SERIES FROM m",
-                           "DROP MEASUREMENT m",
-                           "drop  retention\tpolicy a on b",
-                           "-- a comment\nDELETE FROM m",
-                           "/* DELETE */ ALTER RETENTION POLICY autogen ON default DURATION 1h",
-                           "CREATE RETENTION POLICY a ON default DURATION 1h REPLICATION 1 DEFAULT",
-                           "CREATE DATABASE b WITH DURATION 1h",
-                           "CREATE DATABASE b WITH NAME c",
-                           "CREATE USER u",
+  for (const char* text : {"CREATE USER u",
                            "CREATE CONTINUOUS QUERY q ON default BEGIN SELECT 1 END",
                            "SHOW NOTHING",
                            "SELECT v INTO w FROM m",
-                           "EXPLAIN ANALYZE SELECT v FROM m",
                            "KILL QUERY 1 ON somewhere",
                            "SHOW",
                            "SHOW MEASUREMENTS LIMIT x",
@@ -98,6 +88,7 @@ TEST_CASE("http: a statement that is not done is an error, however it is written
                            "CREATE",
                            "CREATE DATABASE",
                            "EXPLAIN SELECT 1",
+                           "EXPLAIN SHOW DATABASES",
                            "GRANT ALL TO u",
                            "REVOKE ALL FROM u",
                            "SET PASSWORD FOR u = 'p'",
@@ -105,7 +96,11 @@ TEST_CASE("http: a statement that is not done is an error, however it is written
                            "CREATE DATABASE b c",
                            "/* open",
                            "'open",
-                           "DROP SHARD 1; DELETE FROM m",
+                           "DROP SHARD 1; DROP SHARD 2",
+                           "DELETE FROM default.autogen.m",
+                           "DELETE FROM default..m",
+                           "DELETE m",
+                           "CREATE DATABASE b WITH REPLICATION 0",
                            "CREATE DATABASE b; UPDATE m"}) {
     CAPTURE(text);
     const Answer answer = ask(text);
@@ -126,7 +121,9 @@ TEST_CASE("http: a statement that is not done is an error, however it is written
   CHECK(results[0] == nlohmann::json{{"statement_id", 0}});
   CHECK(results[1]["series"][0]["values"] == nlohmann::json{{"m"}});
   CHECK(results[2] == nlohmann::json{{"statement_id", 2}});
-  CHECK(results[3]["error"] == "DELETE is not offered here, and nothing was done of it");
+  CHECK(results[3]["error"] ==
+        "a statement that erases or alters stands before those that read, or alone; nothing was "
+        "done of it");
   CHECK(results[4] == nlohmann::json{{"statement_id", 4}, {"error", "not executed"}});
   CHECK(results[5] == nlohmann::json{{"statement_id", 5}, {"error", "not executed"}});
   const nlohmann::json after = json_of(f.ask("GET", "/api/v1/namespaces"))["namespaces"];
@@ -305,6 +302,51 @@ TEST_CASE("influx: retention policies tell how long a database is kept") {
   CHECK(duration("default") == "1h30m0s");
   REQUIRE(f.ask("POST", "/api/v1/retention?ns=default&select=*/*&keep=45s&yes=true").status == 200);
   CHECK(duration("default") == "45s");
+  struct Shard {
+    const char* keep;
+    const char* shard;
+  };
+  for (const Shard& c : {Shard{"47h", "1h0m0s"}, Shard{"48h", "24h0m0s"}, Shard{"180d", "24h0m0s"},
+                         Shard{"181d", "168h0m0s"}, Shard{"forever", "168h0m0s"}}) {
+    CAPTURE(c.keep);
+    REQUIRE(f.ask("POST",
+                  std::string("/api/v1/retention?ns=default&select=*/*&yes=true&keep=") + c.keep)
+                .status == 200);
+    const nlohmann::json answer =
+        json_of(f.ask("GET", target_of("SHOW RETENTION POLICIES ON default")));
+    CHECK(answer["results"][0]["series"][0]["values"][0][2] == c.shard);
+  }
+}
+
+TEST_CASE("influx: a statement is explained, and with ANALYZE counted") {
+  ServerFixture f;
+  REQUIRE(
+      f.ask("POST", "/write", "cpu,host=a v=1,w=1 1\ncpu,host=b v=2 2\ncpu,host=b v=2 3").status ==
+      204);
+  const auto lines = [&f](const std::string& statement) {
+    std::string text;
+    const nlohmann::json answer = json_of(f.ask("GET", target_of(statement)))["results"][0];
+    if (answer.contains("error")) return "error: " + answer["error"].get<std::string>();
+    for (const nlohmann::json& row : answer["series"][0]["values"])
+      text += row[0].get<std::string>() + "\n";
+    return text;
+  };
+  CHECK(lines("EXPLAIN SELECT v FROM cpu") ==
+        "COLUMNS: time, v\nTIME RANGE: from the beginning to the end\nNUMBER OF SERIES: 2\n"
+        "NUMBER OF GROUPS: 1\n");
+  CHECK(lines("EXPLAIN SELECT mean(v) FROM cpu WHERE time >= 0s AND time < 1h GROUP BY time(10m), "
+              "host") ==
+        "COLUMNS: time, mean\nTIME RANGE: from 1970-01-01T00:00:00.000000000Z to "
+        "1970-01-01T00:59:59.999999999Z\nNUMBER OF SERIES: 2\nNUMBER OF GROUPS: 2\nWINDOW: 10m\n"
+        "NUMBER OF WINDOWS OF A GROUP: about 6\n");
+  const std::string analyzed = lines("EXPLAIN ANALYZE SELECT v FROM cpu GROUP BY host");
+  CHECK(analyzed.find("SERIES ANSWERED: 2\nROWS ANSWERED: 3\nPOINTS READ: 3\n") !=
+        std::string::npos);
+  CHECK(lines("EXPLAIN SELECT v FROM nope").find("NUMBER OF SERIES: 0\n") != std::string::npos);
+  CHECK(lines("EXPLAIN SELECT v INTO x FROM cpu").starts_with("error: "));
+  CHECK(json_of(f.ask("GET",
+                      target_of("EXPLAIN SELECT v FROM cpu", "&db=nodb")))["results"][0]["error"] ==
+        "database not found: nodb");
 }
 
 TEST_CASE("influx: who asks is shown among the running queries, and nobody else is killed") {
