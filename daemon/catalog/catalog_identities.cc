@@ -10,18 +10,22 @@ namespace edgecase::catalog {
 std::uint32_t MemoryCatalog::find_series_row(std::uint32_t device_row, const wire::Reading& reading,
                                              std::string& name) const {
   const std::uint32_t row = find_series_row(device_row, reading.sensor);
-  if (row == kNoRow || reading.identity == nullptr) return row;
+  if (reading.identity == nullptr) return row;
   const auto is_its = [&](std::uint32_t each, std::string_view sensor) EC_REQUIRES_SHARED(mutex_) {
     return is_of(series_[each], sensor, *reading.identity);
   };
-  if (is_its(row, reading.sensor)) return row;
-  // The name is another identity's. Two hashes alike, again and again, are no accident.
+  if (row == kNoRow ? !has_hashed_names_ : is_its(row, reading.sensor)) return row;
+  // The name is another identity's, or was until that was erased. Two hashes alike, again and
+  // again, are no accident.
   const Bytes identity =
       wire::encode_identity(wire::identity_of(*reading.identity, reading.device, reading.sensor));
   for (unsigned attempt = 0;; ++attempt) {
-    name = wire::name_of_taken(reading.sensor, identity, attempt);
-    const std::uint32_t taken = find_series_row(device_row, name);
-    if (taken == kNoRow || identity_bytes_of(series_[taken]) == identity) return taken;
+    std::string other = wire::name_of_taken(reading.sensor, identity, attempt);
+    const std::uint32_t taken = find_series_row(device_row, other);
+    const bool is_own = taken != kNoRow && identity_bytes_of(series_[taken]) == identity;
+    if (taken != kNoRow && !is_own) continue;
+    if (is_own || row != kNoRow) name = std::move(other);
+    return taken;
   }
 }
 

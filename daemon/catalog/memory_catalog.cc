@@ -112,6 +112,7 @@ std::uint32_t MemoryCatalog::add_series(std::uint32_t device_row, std::string_vi
   const auto row = static_cast<std::uint32_t>(series_.size());
   series_.reserve(room_for(series_, 1));
   series_.push_back({sensor_names_.keep(name), device_row, id, false});
+  has_hashed_names_ = has_hashed_names_ || name.find('~') != std::string_view::npos;
   series_index_.insert(hash_name(seed_, device_row, name), row);
   DeviceRow& owner = devices_[device_row];
   owner.next_sensor = std::max(owner.next_sensor, id + 1);

@@ -210,6 +210,8 @@ class MemoryCatalog final : public Catalog {
   // Series whose identity was met by this process and is not durable: it travels with their
   // readings until it is.
   std::unordered_set<std::uint32_t> untold_ EC_GUARDED_BY(mutex_);
+  // Whether a series may have got a hash into its name, since another identity had it.
+  bool has_hashed_names_ EC_GUARDED_BY(mutex_) = false;
   std::size_t durable_devices_ EC_GUARDED_BY(mutex_) = 0;
   std::size_t durable_series_ EC_GUARDED_BY(mutex_) = 0;
   std::size_t dropped_devices_ EC_GUARDED_BY(mutex_) = 0;  // rows

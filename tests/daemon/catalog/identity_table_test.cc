@@ -112,6 +112,23 @@ TEST_CASE("catalog: whatever identities are made of, no two share a series") {
   CHECK(lines.identities().size() == 14);
 }
 
+TEST_CASE("catalog: a series with a hash in its name goes on when the name becomes free") {
+  Lines lines;
+  const std::string other = "km:h,host=pi value=1 1\n";
+  const std::vector<std::string> names = lines.take("km/h,host=pi value=1 1\n" + other);
+  Erased erased;
+  erased.series = lines.catalog->select("default", wire::parse_selector("pi/km:h").value());
+  REQUIRE(erased.series.size() == 1);
+  lines.catalog->forget(erased);
+  CHECK(lines.take(other) == std::vector<std::string>{names[1]});
+  CHECK(lines.written == 0);
+  // Who comes first has the free name, and keeps it.
+  const std::string third = "km/h,host=pi,device=pi value=1 1\n";
+  CHECK(lines.take(third) == std::vector<std::string>{"pi/km:h{host=pi}"});
+  CHECK(lines.take("km/h,host=pi value=1 1\n") == std::vector<std::string>{"pi/km:h"});
+  CHECK(lines.take(other) == std::vector<std::string>{names[1]});
+}
+
 TEST_CASE("catalog: a series of version 1 takes the identity of the first line that is stored") {
   Lines lines;
   const NamespaceId id = lines.catalog->ensure_namespace("default").value();
