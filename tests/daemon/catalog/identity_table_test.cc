@@ -122,7 +122,7 @@ TEST_CASE("catalog: a series with a hash in its name goes on when the name becom
   lines.catalog->forget(erased);
   CHECK(lines.take(other) == std::vector<std::string>{names[1]});
   CHECK(lines.written == 0);
-  // Who comes first has the free name, and keeps it.
+  // The free name is for whoever comes first.
   const std::string third = "km/h,host=pi,device=pi value=1 1\n";
   CHECK(lines.take(third) == std::vector<std::string>{"pi/km:h{host=pi}"});
   CHECK(lines.take("km/h,host=pi value=1 1\n") == std::vector<std::string>{"pi/km:h"});
