@@ -61,12 +61,12 @@ TEST_CASE("a daemon of which nothing is wrong is told in ten lines") {
 }
 
 TEST_CASE("each thing that is wrong is a sentence") {
-  struct Row {
+  struct Wrong {
     const char* path;
     Json value;
     const char* words;
   };
-  const Row rows[] = {
+  const Wrong rows[] = {
       {"/ready", false, "takes no writes"},
       {"/drives/metadata/degraded", "full", "metadata drive is degraded: full"},
       {"/drives/values/degraded", "away", "values drive is degraded: away"},
@@ -86,7 +86,7 @@ TEST_CASE("each thing that is wrong is a sentence") {
                         "lost": [{"device": "d", "sensor": "s", "from": "A", "to": "B"}]}])"),
        "damaged: /ssd/7.val: checksum; lost d/s from A to B and others"},
   };
-  for (const Row& row : rows) {
+  for (const Wrong& row : rows) {
     CAPTURE(row.path);
     const auto problems = status_problems(with(row.path, row.value));
     CHECK(problems.size() == 1);

@@ -26,12 +26,12 @@ std::int64_t read_as(std::string_view format, std::string_view text,
 }
 
 TEST_CASE("time format: counts since 1970, with and without decimals") {
-  struct Row {
+  struct Count {
     const char* format;
     const char* text;
     std::int64_t time_ns;
   };
-  const Row rows[] = {
+  const Count rows[] = {
       {"unix", "1763647200", 1'763'647'200'000'000'000},
       {"unix", " 1763647200.5 ", 1'763'647'200'500'000'000},
       {"unix", "-1.000000001", -1'000'000'001},
@@ -43,7 +43,7 @@ TEST_CASE("time format: counts since 1970, with and without decimals") {
       {"unix", "yesterday", INT64_MIN},
       {"unix", "12:00", INT64_MIN},
   };
-  for (const Row& row : rows) {
+  for (const Count& row : rows) {
     CAPTURE(row.format);
     CAPTURE(row.text);
     CHECK(read_as(row.format, row.text) == row.time_ns);
@@ -52,12 +52,12 @@ TEST_CASE("time format: counts since 1970, with and without decimals") {
 
 TEST_CASE("time format: patterns say each part once, and days that there are") {
   const wire::TimeZone utc = *wire::TimeZone::find("UTC");
-  struct Row {
+  struct Pattern {
     const char* format;
     const char* text;
     const char* means;  // null: refused
   };
-  const Row rows[] = {
+  const Pattern rows[] = {
       {"%d.%m.%Y %H:%M", "20.11.2025 14:05", "2025-11-20T14:05:00Z"},
       {"%d.%m.%Y %H:%M", "1.2.2025 4:05", "2025-02-01T04:05:00Z"},
       {"%d.%m.%Y %H:%M", "  01.02.2025   04:05 ", "2025-02-01T04:05:00Z"},
@@ -88,7 +88,7 @@ TEST_CASE("time format: patterns say each part once, and days that there are") {
       {"%Y-%m-%d", "1500-01-01", nullptr},  // before what 64 bits hold
       {"%d %b %Y", "5 Mrz 2025", nullptr},
   };
-  for (const Row& row : rows) {
+  for (const Pattern& row : rows) {
     CAPTURE(row.format);
     CAPTURE(row.text);
     CHECK(read_as(row.format, row.text, &utc) == (row.means ? instant(row.means) : INT64_MIN));

@@ -264,7 +264,7 @@ TEST_CASE("repair_store leaves what it copies at its place in the order of commi
     const auto found = before.find(key);  // a delete may have been lost
     if (found == before.end()) continue;
     CHECK(position <= found->second);  // an older one may have come up for one that was lost
-    kept += position == found->second ? 1 : 0;
+    kept += position == found->second ? 1u : 0u;
   }
   CHECK(kept > 20);
 }
