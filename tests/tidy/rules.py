@@ -92,6 +92,13 @@ def rule_file_length(tree):
             yield path, FILE_LINES_MAX, f"{count} lines, at most {FILE_LINES_MAX}: split it by idea"
 
 
+def rule_test_name(tree):
+    """the name of a test holds no `;`, at which CMake would cut it in two that do not exist"""
+    for path, text in tree.texts("_test.cc"):
+        for number, line in lines_with(r'TEST_CASE\("[^"]*;', text):
+            yield path, number, f"a semicolon in a test's name: {line.strip()[:80]}"
+
+
 def rule_line_length(tree):
     """no line is wider than its kind of file allows"""
     for path, text in tree.texts(*LINE_COLUMNS_MAX):

@@ -57,6 +57,7 @@ PLANTS = [
     ("pragma-once", "daemon/app/serve.h", "#ifndef SERVE_H\n#define SERVE_H\n#endif\n", 1),
     ("using-namespace", "daemon/app/serve.h", _HEADER + "using namespace std;\n", 5),
     ("file-length", "cli/main.cc", "\n" * (rules.FILE_LINES_MAX + 1), rules.FILE_LINES_MAX),
+    ("test-name", "tests/engine/base/bytes_view_test.cc", 'TEST_CASE("a; b") {}\n', 1),
     ("line-length", "cli/main.cc", "//" + "x" * 99 + "\n", 1),
     ("line-length", "tests/x.sh", "#" * 121 + "\n", 1),
     ("top-level", "scripts/x.txt", "", 1),

@@ -45,7 +45,7 @@ TEST_CASE("fill: windows without values, from the first of what is answered to t
             "240: false 5.7 5 ''"},
            {"select stddev(v), mean(v) from m where time>=20s and time<140s group by time(20s) "
             "fill(previous)",
-            "20: 2.82842712 1; 40: 2.82842712 1; 60: null 8; 80: 5.30330086 4.25; 100: 5.30330086 "
+            "20: 2.82842712 1; 40: 2.82842712 1; 60: nan 8; 80: 5.30330086 4.25; 100: 5.30330086 "
             "4.25; 120: 5.30330086 4.25"},
            {"select mean(v) from m where time<300s group by time(1m)",
             "0: 1.5; 60: 5.5; 120: null; 180: 5; 240: null"},

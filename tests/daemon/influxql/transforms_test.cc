@@ -84,7 +84,7 @@ TEST_CASE("transforms: of points and of windows, in both orders of time") {
            {"select elapsed(max(v),1s) from m where time>=60s and time<300s group by time(1m)",
             "60: 60; 180: 120"},
            {"select derivative(stddev(v)) from m where time>=0 and time<300s group by time(20s)",
-            "20: 2.12132034; 60: null; 80: null; 200: -0.294627825; 220: null"},
+            "20: 2.12132034; 60: nan; 80: nan; 200: -0.294627825; 220: nan"},
            {"select derivative(derivative(mean(v))) from m where time>=0 and time<300s group by "
             "time(1m)",
             "180: -2.125"},

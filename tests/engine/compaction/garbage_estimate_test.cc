@@ -36,7 +36,7 @@ Version version_with(std::uint64_t file_bytes, std::uint64_t live_bytes) {
 
 }  // namespace
 
-TEST_CASE("garbage share: dead bytes for each useful one; what is suspected counts as dead") {
+TEST_CASE("garbage share: dead bytes for each useful one, what is suspected counts") {
   CHECK(garbage_share(Version(), 0) == 0);
   CHECK(garbage_share(version_with(100, 100), 0) == 0);
   CHECK(garbage_share(version_with(150, 100), 0) == doctest::Approx(0.5));

@@ -41,7 +41,7 @@ TEST_CASE("in quiet one table of level 0 is enough, and a store that is settled 
   CHECK(has.next_kind(true) == Offer::Kind::Merge);
 }
 
-TEST_CASE("in quiet what a range delete covers goes; under load many of them do not wait") {
+TEST_CASE("in quiet what a range delete covers goes, under load many do not wait") {
   for (const bool idle : {true, false}) {
     CAPTURE(idle);
     Settling has;
