@@ -17,6 +17,7 @@
 
 #include "connection.h"
 #include "edgecase/result.h"
+#include "wire/percent.h"
 
 namespace edgecase::cli {
 
@@ -24,7 +25,7 @@ using Parameters = std::vector<std::pair<std::string_view, std::string>>;
 
 // "/api/v1/query?ns=default&select=%2A": values percent-encoded.
 std::string path_with(std::string_view path, const Parameters& parameters);
-std::string percent_encode(std::string_view text);
+using wire::percent_encode;
 
 // Called with each piece of a good answer's body; false stops the transfer (Cancelled).
 using Receive = std::function<bool(std::string_view piece)>;

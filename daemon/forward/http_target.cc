@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "wire/base64.h"
+#include "wire/percent.h"
 #include "wire/routes.h"
 #include "wire/time_text.h"
 
@@ -58,24 +59,6 @@ Result<HttpClient::Options> options_of(const config::ForwardSettings& settings,
   if (!proxy.ok()) return proxy.status().with_context("to: ");
   options.proxy = *std::move(proxy);
   return options;
-}
-
-std::string percent_encoded(std::string_view text) {
-  constexpr char kDigits[] = "0123456789ABCDEF";
-  std::string out;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    const bool is_plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-                          (c >= '0' && c <= '9') || c == '-' || c == '_' || c == '.' || c == '~';
-    if (is_plain) {
-      out += c;
-    } else {
-      out += '%';
-      out += kDigits[byte >> 4];
-      out += kDigits[byte & 15];
-    }
-  }
-  return out;
 }
 
 // zlib's memory holds what it has packed: it is wiped as all is that C++ gives back.
@@ -149,11 +132,11 @@ std::string HttpTarget::path_of(const std::string& database) const {
   if (target_.kind == config::ForwardKind::EdgeCase) return target_.path + wire::routes::kReadings;
   if (!settings_.bucket.empty()) {
     return target_.path + wire::routes::kInfluxWriteV2 +
-           "?precision=ns&bucket=" + percent_encoded(settings_.bucket) +
-           "&org=" + percent_encoded(settings_.org);
+           "?precision=ns&bucket=" + wire::percent_encode(settings_.bucket) +
+           "&org=" + wire::percent_encode(settings_.org);
   }
   return target_.path + wire::routes::kInfluxWrite +
-         "?precision=ns&db=" + percent_encoded(database);
+         "?precision=ns&db=" + wire::percent_encode(database);
 }
 
 Answer HttpTarget::carry(const std::string& database, std::string_view lines, std::size_t count) {
