@@ -46,6 +46,7 @@ Target::Target(const TargetParts& parts, const config::ForwardSettings& settings
       courier_(*http_),
       backoff_(parts.random),
       is_paused_(record_.is_paused) {
+  if (record_.is_paused) state_ = TargetState::Paused;
   told_.name = settings.name;
   told_.to = settings.to;
   if (const auto count = parts.records.count_refusals(settings.name); count.ok())
