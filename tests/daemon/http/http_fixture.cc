@@ -143,7 +143,7 @@ Answer Client::receive(std::string_view method) {
     if (colon == std::string::npos) return answer;
     answer.headers[lower(line.substr(0, colon))] = line.substr(colon + 2);
   }
-  if (method == "HEAD" || answer.status == 204) {
+  if (method == "HEAD" || answer.status == 204 || answer.status == 304) {
     answer.complete = true;
   } else if (answer.header("transfer-encoding") == "chunked") {
     std::size_t size = 1;
