@@ -6,6 +6,8 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "engine/core/engine_fixture.h"
@@ -56,6 +58,12 @@ Bytes reading_value(int device, int reading, int version = 0) {
   return value;
 }
 
+std::uint64_t head_of(const Bytes& bytes, std::size_t at) {
+  std::uint64_t head = 0;
+  std::memcpy(&head, bytes.data() + at, sizeof head);
+  return head;
+}
+
 class DamagedStore : public EngineFixture {
  public:
   DamagedStore(const DamageCase& damage, bool encrypted, bool compacted) : damage_(damage) {
@@ -92,13 +100,27 @@ class DamagedStore : public EngineFixture {
 
   void check_gone() {
     CHECK(engine->stats().erasure.pending_ranges == 0);
+    // Two words of each value that is gone, by their first bytes: one pass finds them all.
+    std::unordered_map<std::uint64_t, std::pair<int, int>> heads;
+    std::vector<bool> begins(1u << 16);
+    for (const auto& [device, i] : gone_) {
+      const Bytes value = reading_value(device, i);
+      heads.emplace(head_of(value, 0), std::pair(device, i));
+      heads.emplace(head_of(value, 2 * kWordBytes), std::pair(device, i));
+    }
+    for (const auto& [head, reading] : heads) begins[head & 0xffff] = true;
     for (const auto& [path, contents] : disk.durable_contents()) {
       if (!disk.exists(path)) continue;
-      for (const auto& [device, i] : gone_) {
-        const Bytes value = reading_value(device, i);
-        const bool there = contents.find(value.substr(0, kWordBytes)) != Bytes::npos ||
-                           contents.find(value.substr(2 * kWordBytes, kWordBytes)) != Bytes::npos;
-        if (there) FAIL(path << " holds " << reading_key(device, i));
+      for (std::size_t at = 0; at + sizeof(std::uint64_t) <= contents.size(); ++at) {
+        const std::uint64_t head = head_of(contents, at);
+        if (!begins[head & 0xffff]) {
+          // Two zeros begin none: log files are full of them.
+          if (head == 0) at += sizeof head - 2;
+          continue;
+        }
+        const auto found = heads.find(head);
+        if (found == heads.end()) continue;
+        FAIL(path << " holds " << reading_key(found->second.first, found->second.second));
       }
     }
   }
