@@ -5,11 +5,14 @@
 // keys the newest comes first.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "edgecase/bytes.h"
+#include "edgecase/iterator.h"
 #include "edgecase/large_value.h"
 #include "edgecase/status.h"
 #include "edgecase/write_batch.h"
@@ -90,6 +93,26 @@ struct EntryView {
   ByteView value;
 };
 
+// Numbers of one series that are taken many at once, from one cursor after another.
+struct NumberRun {
+  NumberRun(ByteView of_prefix, bool is_float, NumberColumns& into)
+      : prefix(of_prefix), columns(into) {
+    columns.is_float = is_float;
+  }
+
+  const ByteView prefix;  // of the full keys
+  NumberColumns& columns;
+  std::vector<SequenceNumber> sequences;
+
+  std::size_t size() const { return columns.size(); }
+  std::size_t room() const { return NumberColumns::kMax - std::min(NumberColumns::kMax, size()); }
+  void add(std::uint64_t ordinal, std::uint64_t bits, SequenceNumber sequence) {
+    columns.ordinals.push_back(ordinal);
+    columns.bits.push_back(bits);
+    sequences.push_back(sequence);
+  }
+};
+
 // A cursor over one source (a memtable, a table, a merge) in one direction. Owned by one thread.
 // The key of the current entry is known without reading a value, so that a merge of many tables
 // reads only the groups it returns something from. Deletes are entries like any other.
@@ -125,6 +148,11 @@ class EntryCursor {
   // moved; the views hold until it does. Empty where entries are not to be had like that, or not
   // before load().
   virtual std::span<const EntryView> loaded_run() { return {}; }
+  // For speed: the current entry and those behind it, as far as they are numbers of the run's
+  // series and class, lie before `until` (reverse: behind it; empty: no bound) and are to be had
+  // without reading on. They are added to the run; the cursor then stands behind them. 0: there are
+  // none, it has not moved.
+  virtual std::size_t take_numbers(ByteView /*until*/, NumberRun& /*run*/) { return 0; }
   // Whether load() reads no drive, and views of entries hold as long as the source, wherever the
   // cursor goes.
   virtual bool is_in_memory() const { return false; }

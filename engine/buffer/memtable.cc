@@ -361,6 +361,17 @@ class TwoCursor final : public EntryCursor {
     if (!run.entries.empty()) settle();
     return run;
   }
+  std::size_t take_numbers(ByteView until, NumberRun& run) override {
+    const EntryCursor& other = current_ == older_.get() ? *newer_ : *older_;
+    if (other.valid()) {
+      const ByteView key = other.full_key();
+      const bool is_nearer = direction_ == Direction::Forward ? key < until : key > until;
+      if (until.empty() || is_nearer) until = key;
+    }
+    const std::size_t taken = current_->take_numbers(until, run);
+    if (taken > 0) settle();
+    return taken;
+  }
   void seek(ByteView full_key) override {
     newer_->seek(full_key);
     older_->seek(full_key);

@@ -97,6 +97,25 @@ class StripCursor final : public EntryCursor {
     return run;
   }
 
+  std::size_t take_numbers(ByteView until, NumberRun& run) override {
+    const std::size_t before = run.size();
+    while (entry_ != nullptr && run.room() > 0 && strip().prefix == run.prefix) {
+      if (!until.empty() && (direction_ == Direction::Forward ? key_ >= until : key_ <= until))
+        break;
+      const std::uint32_t count = numbers_in_lane(until, run);
+      if (count == 0) break;
+      for (std::uint32_t i = 0; i < count; ++i)
+        run.add(entry_[i].ordinal, entry_[i].payload, entry_[i].sequence());
+      if (direction_ == Direction::Forward) {
+        lanes_[lane_].advance(count);
+        settle_forward();
+      } else {
+        next();
+      }
+    }
+    return run.size() - before;
+  }
+
   void seek(ByteView full_key) override {
     const auto begin = strips_->begin() + static_cast<std::ptrdiff_t>(from_);
     const auto end = begin + static_cast<std::ptrdiff_t>(count_);
@@ -119,6 +138,36 @@ class StripCursor final : public EntryCursor {
 
  private:
   const Strip& strip() const { return *(*strips_)[from_ + at_]; }
+
+  // How many numbers of the run's class follow one another in the lane, from the current entry on,
+  // before any other lane's and before both bounds, as far as one chunk has them. The current entry
+  // lies before `until`. Reverse: looks at no more than that.
+  std::uint32_t numbers_in_lane(ByteView until, const NumberRun& run) const {
+    const SeriesClass wanted = run.columns.is_float ? SeriesClass::Float : SeriesClass::Integer;
+    if (entry_->value_class() != wanted) return 0;
+    if (direction_ == Direction::Reverse) return 1;
+    std::uint64_t end_ordinal = UINT64_MAX;  // of which the next settle_forward() looks
+    for (std::size_t i = 0; i < kStripLanes; ++i) {
+      const SeriesEntry* other = i == lane_ ? nullptr : lanes_[i].entry();
+      if (other != nullptr) end_ordinal = std::min(end_ordinal, other->ordinal);
+    }
+    for (const ByteView bound : {until, at_ + 1 == count_ ? ByteView(upper_) : ByteView()}) {
+      const std::size_t prefix_bytes = strip().prefix.size();
+      if (bound.size() == prefix_bytes + kOrdinalKeyBytes && bound.starts_with(strip().prefix)) {
+        end_ordinal = std::min(end_ordinal, load_ordinal(bound.data() + prefix_bytes));
+      } else if (!bound.empty() && bound.substr(0, prefix_bytes) <= strip().prefix) {
+        return 1;
+      }
+    }
+    const auto left = static_cast<std::uint32_t>(
+        std::min<std::size_t>(lanes_[lane_].left_in_chunk(), run.room()));
+    std::uint32_t count = 1;
+    while (count < left && entry_[count].ordinal < end_ordinal &&
+           entry_[count].sequence() <= visible_ && entry_[count].value_class() == wanted) {
+      ++count;
+    }
+    return count;
+  }
 
   void finish() {
     entry_ = nullptr;

@@ -336,6 +336,22 @@ std::span<const EntryView> MergeCursor::take(ByteView until) {
   return {};
 }
 
+// No other source has an entry among those of the winner that lie before the runner-up's.
+std::size_t MergeCursor::take_numbers(ByteView until, NumberRun& run) {
+  if (!settle()) return 0;
+  const Child& child = children_[winner_.child];
+  if (child.at != 0) return 0;  // its cursor stands elsewhere
+  const std::size_t other = runner_up();
+  if (other != kNone && (until.empty() || lies_before(children_[other].key, until)))
+    until = children_[other].key;
+  const std::size_t taken = child.cursor->take_numbers(until, run);
+  if (taken > 0) {
+    take_position(winner_.child);
+    replay();
+  }
+  return taken;
+}
+
 void MergeCursor::skip() {
   if (!settle()) return;
   const Bytes key(full_key());

@@ -50,6 +50,9 @@ class MergeCursor {
   // hold until the next call. Empty when the next entry lies beyond `until`, and when valid()
   // becomes false.
   std::span<const EntryView> take(ByteView until = {});
+  // EntryCursor::take_numbers(), of the next entries, with the same `until` as take(): 0 where they
+  // are to be had by take() alone.
+  std::size_t take_numbers(ByteView until, NumberRun& run);
   // The large value of the last entry that take() returned, until the next call:
   // EntryCursor::large_value(). What has a value of kAloneBytes or more, be it read or not, is the
   // last one, unless it lies among others in a group.

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/coding.h"
 #include "base/memory_value.h"
 #include "base/ordinal.h"
 #include "core/hidden.h"
@@ -121,6 +122,24 @@ class ScanIterator final : public Iterator {
     if (!find_in_run(static_cast<std::size_t>(entry_ - run_.data()) + 1)) settle();
   }
 
+  std::size_t take_numbers(ByteView end, NumberColumns& columns) override {
+    columns.clear();
+    if (!valid_ || !keep_current()) return 0;
+    const ByteView first = entry_->full_key;
+    if (first.size() < kNamespacePrefixBytes + sizeof(std::uint64_t) || !is_number(*entry_) ||
+        kNumberBytes >= large_value_bytes_)
+      return 0;
+    const Bytes prefix(first.substr(0, first.size() - sizeof(std::uint64_t)));
+    const Bytes until = end.empty() ? Bytes() : make_full_key(id_, end);
+    NumberRun run(prefix, entry_->value.front() == kFloatTag, columns);
+    if (!take_from_run(until, run)) return run.size();
+    valid_ = false;
+    while (run.room() > 0 && take_from_merge(until, run)) {
+    }
+    settle();
+    return run.size();
+  }
+
   void seek(ByteView key) override {
     if (!status_.ok() || !keep_current()) return;
     Bytes target = make_full_key(id_, key);
@@ -175,6 +194,64 @@ class ScanIterator final : public Iterator {
       return true;
     }
     return false;
+  }
+
+  static constexpr std::size_t kNumberBytes = 1 + sizeof(std::uint64_t);
+
+  static bool is_number(const EntryView& entry) {
+    return entry.value.size() == kNumberBytes &&
+           (entry.value.front() == kFloatTag || entry.value.front() == kIntegerTag);
+  }
+
+  bool lies_before(ByteView a, ByteView b) const {
+    return direction_ == Direction::Forward ? a < b : a > b;
+  }
+
+  // Takes what is left of run_, from entry_ on. False: it stands on one that is not of these.
+  bool take_from_run(ByteView until, NumberRun& run) {
+    const char tag = run.columns.is_float ? kFloatTag : kIntegerTag;
+    for (; entry_ != run_.data() + run_.size(); ++entry_) {
+      const EntryView& entry = *entry_;
+      if (!is_shown(entry)) continue;
+      if (run.room() == 0 || !is_number(entry) || entry.value.front() != tag ||
+          entry.full_key.size() != run.prefix.size() + sizeof(std::uint64_t) ||
+          !entry.full_key.starts_with(run.prefix) ||
+          (!until.empty() && !lies_before(entry.full_key, until)))
+        return false;
+      run.add(ordinal_in(entry.full_key), decode_fixed64(entry.value.data() + 1), entry.sequence);
+    }
+    if (on_damage_) pass(run_.back().full_key);
+    run_ = {};
+    return true;
+  }
+
+  // Takes what the merge has at hand, without what is not shown. False: it has nothing.
+  bool take_from_merge(ByteView until, NumberRun& run) {
+    const std::size_t before = run.size();
+    if (merge_->take_numbers(until, run) == 0) return false;
+    NumberColumns& columns = run.columns;
+    Bytes first(run.prefix);
+    first.resize(run.prefix.size() + sizeof(std::uint64_t));
+    Bytes last = first;
+    store_ordinal(first.data() + run.prefix.size(), columns.ordinals[before]);
+    store_ordinal(last.data() + run.prefix.size(), columns.ordinals.back());
+    if (on_damage_) pass(last);
+    if (at_.newer_than == 0 &&
+        (expiry_.empty() || !expiry_.may_hide(std::min(first, last), last)) &&
+        (hidden_.empty() || !hidden_.touches(std::min(first, last), std::max(first, last))))
+      return true;
+    std::size_t kept = before;
+    for (std::size_t i = before; i < run.size(); ++i) {
+      store_ordinal(last.data() + run.prefix.size(), columns.ordinals[i]);
+      if (!is_shown({last, run.sequences[i], EntryKind::Put, {}})) continue;
+      columns.ordinals[kept] = columns.ordinals[i];
+      columns.bits[kept] = columns.bits[i];
+      run.sequences[kept++] = run.sequences[i];
+    }
+    columns.ordinals.resize(kept);
+    columns.bits.resize(kept);
+    run.sequences.resize(kept);
+    return true;
   }
 
   void settle() {

@@ -48,6 +48,10 @@ class ItemReader {
   [[nodiscard]] bool move_to(std::size_t index);
   const EntryView& entry() const { return entry_; }
   std::span<const EntryView> decoded_from(std::size_t index) const;
+  std::size_t add_numbers(std::size_t index, Direction direction, ByteView lower, ByteView upper,
+                          NumberRun& run) const {
+    return form_ == Form::Group ? group_.add_numbers(index, direction, lower, upper, run) : 0;
+  }
 
  private:
   enum class Form : unsigned char { Single, Unread, Group, Page, Destroyed };

@@ -433,10 +433,25 @@ std::span<const EntryView> TableCursor::loaded_run() {
   return run.first(static_cast<std::size_t>(end - run.begin()));
 }
 
+std::size_t TableCursor::take_numbers(ByteView until, NumberRun& run) {
+  if (!valid_ || !at_entry_) return 0;
+  Bytes lowest;
+  if (!forward()) {
+    if (!until.empty()) lowest = behind(until);
+    if (check_bound_ && options_.lower > lowest) lowest = options_.lower;
+  } else if (check_bound_ && (until.empty() || options_.upper < until)) {
+    until = options_.upper;
+  }
+  const std::size_t count =
+      item_.add_numbers(index_, options_.direction, lowest, forward() ? until : ByteView(), run);
+  skip(count);
+  return count;
+}
+
 // A run lies within one item, and within one page of it.
 void TableCursor::skip(std::size_t count) {
   if (count == 0) return;
-  index_ += count - 1;
+  index_ = forward() ? index_ + (count - 1) : index_ - (count - 1);
   next_in_item();
 }
 

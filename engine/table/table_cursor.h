@@ -43,6 +43,7 @@ class TableCursor final : public EntryCursor {
   Result<std::unique_ptr<LargeValue>> large_value() override;
   void next() override;
   std::span<const EntryView> loaded_run() override;
+  std::size_t take_numbers(ByteView until, NumberRun& run) override;
   void skip(std::size_t count) override;
   void seek(ByteView full_key) override;
   bool damaged_keys(Bytes& first, Bytes& last) const override;

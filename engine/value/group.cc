@@ -84,6 +84,19 @@ bool GroupReader::lower_bound(ByteView full_key, std::size_t& index) {
                                         : plain_.lower_bound(full_key, index);
 }
 
+std::size_t GroupReader::add_numbers(std::size_t index, Direction direction, ByteView lower,
+                                     ByteView upper, NumberRun& run) const {
+  if (type_ != ItemType::SeriesGroup) return 0;
+  const std::size_t count = series_.add_numbers(index, direction, lower, upper, run);
+  if (sequences_.empty()) {
+    run.sequences.insert(run.sequences.end(), count, sequence_);
+  } else {
+    for (std::size_t i = 0; i < count; ++i)
+      run.sequences.push_back(sequences_[direction == Direction::Forward ? index + i : index - i]);
+  }
+  return count;
+}
+
 bool GroupReader::move_to(std::size_t index) {
   if (type_ == ItemType::PlainGroup) return plain_.move_to(index, entry_);
   entry_.sequence = sequences_.empty() ? sequence_ : sequences_[index];

@@ -47,6 +47,9 @@ class GroupReader {
     if (type_ == ItemType::SeriesGroup) return {};
     return plain_.decoded_from(index);
   }
+  // SeriesGroupReader::add_numbers(), with their sequences. Plain groups have none.
+  std::size_t add_numbers(std::size_t index, Direction direction, ByteView lower, ByteView upper,
+                          NumberRun& run) const;
   // Where move_to() went. Its views hold until the next move_to(), lower_bound() or open().
   const EntryView& entry() const { return entry_; }
 

@@ -1,6 +1,7 @@
 #include "value/series_group_reader.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "base/coding.h"
 #include "edgecase/engine.h"
@@ -237,6 +238,45 @@ void SeriesGroupReader::show_value(std::size_t in_run, EntryView& entry) {
   }
   encode_fixed64(value_ + 1, numbers_[in_run]);
   entry.value = ByteView(value_, sizeof value_);
+}
+
+std::size_t SeriesGroupReader::add_numbers(std::size_t index, Direction direction, ByteView lower,
+                                           ByteView upper, NumberRun& run) const {
+  if (loaded_ == SIZE_MAX) return 0;
+  const Run& from = runs_[loaded_];
+  if (from.short_keys() || index < from.first || index - from.first >= from.count ||
+      run.prefix != ByteView(prefixes_).substr(from.prefix_offset, from.prefix_size))
+    return 0;
+  const bool forward = direction == Direction::Forward;
+  const ValueClass wanted = run.columns.is_float ? ValueClass::Double : ValueClass::Integer;
+  const std::size_t at = index - from.first;
+  std::size_t begin = forward ? at : 0;
+  std::size_t end = forward ? from.count : at + 1;
+  std::size_t bound = 0;
+  if (forward && !upper.empty() && search(from, upper, bound)) end = std::min(end, bound);
+  if (!forward && !lower.empty() && search(from, lower, bound)) begin = std::max(begin, bound);
+  if (begin >= end) return 0;
+  std::size_t count = std::min(end - begin, run.room());
+  if (one_class_) {
+    if (class_ != wanted) return 0;
+  } else {
+    std::size_t alike = 0;
+    while (alike < count && is_of_class(forward ? at + alike : at - alike, wanted)) ++alike;
+    count = alike;
+  }
+  NumberColumns& into = run.columns;
+  const auto add = [&](std::vector<std::uint64_t>& to, const std::vector<std::uint64_t>& all) {
+    const auto first = all.begin() + static_cast<std::ptrdiff_t>(forward ? at : at + 1 - count);
+    const auto last = first + static_cast<std::ptrdiff_t>(count);
+    if (forward) {
+      to.insert(to.end(), first, last);
+    } else {
+      to.insert(to.end(), std::make_reverse_iterator(last), std::make_reverse_iterator(first));
+    }
+  };
+  add(into.ordinals, ordinals_);
+  add(into.bits, numbers_);
+  return count;
 }
 
 bool SeriesGroupReader::move_to(std::size_t index, EntryView& entry) {

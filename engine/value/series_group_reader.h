@@ -21,6 +21,11 @@ class SeriesGroupReader {
   [[nodiscard]] bool lower_bound(ByteView full_key, std::size_t& index);
   // Fills full_key, kind and value of `entry`.
   [[nodiscard]] bool move_to(std::size_t index, EntryView& entry);
+  // The numbers of the run's series and class from entry `index` on, where move_to() went, as far
+  // as their full keys lie within [lower, upper), either of which may be empty, and they lie in one
+  // run here: adds their ordinals and bits. How many they were.
+  std::size_t add_numbers(std::size_t index, Direction direction, ByteView lower, ByteView upper,
+                          NumberRun& run) const;
 
  private:
   struct Run {
@@ -42,6 +47,9 @@ class SeriesGroupReader {
   [[nodiscard]] bool load_classes(const Run& run, ByteView& rest);
   [[nodiscard]] bool load_values(const Run& run, ByteView rest);
   [[nodiscard]] bool search(const Run& run, ByteView full_key, std::size_t& index) const;
+  bool is_of_class(std::size_t in_run, ValueClass wanted) const {
+    return one_class_ ? class_ == wanted : classes_[in_run] == static_cast<std::uint64_t>(wanted);
+  }
   void show_key(const Run& run, std::size_t in_run, EntryView& entry);
   void show_value(std::size_t in_run, EntryView& entry);
 

@@ -117,6 +117,10 @@ class CountingEngine final : public Engine {
     }
     ByteView key() const override { return iterator_->key(); }
     ByteView value() override { return iterator_->value(); }
+    std::size_t take_numbers(ByteView end, NumberColumns& columns) override {
+      engine_.count_look();
+      return iterator_->take_numbers(end, columns);
+    }
     CommitPosition position() const override { return iterator_->position(); }
     const Status& status() const override { return iterator_->status(); }
 

@@ -9,6 +9,7 @@
 #include "core/revocations.h"
 #include "core/snapshot_generations.h"
 #include "expiry/expiry_view.h"
+#include "support/few_numbers.h"
 
 namespace edgecase::test {
 
@@ -125,6 +126,9 @@ class ModelIterator final : public Iterator {
   }
   ByteView key() const override { return at_->first; }
   ByteView value() override { return at_->second.bytes; }
+  std::size_t take_numbers(ByteView end, NumberColumns& columns) override {
+    return take_few_numbers(*this, reverse_, end, columns);
+  }
   CommitPosition position() const override { return at_->second.position; }
   const Status& status() const override { return status_; }
 
@@ -136,11 +140,9 @@ class ModelIterator final : public Iterator {
     valid_ = at_ != map_().end() && within(range_, at_->first);
   }
   void settle_before(Map::const_iterator at) {
-    valid_ = false;
-    while (at != map_().begin() && !valid_) {
+    for (valid_ = false; at != map_().begin() && !valid_; valid_ = !is_old()) {
       at_ = --at;
       if (!within(range_, at_->first)) return;
-      valid_ = !is_old();
     }
   }
 

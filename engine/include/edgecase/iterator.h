@@ -3,7 +3,10 @@
 // while it is open it passes over from its next step on (Engine::revocations()).
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "edgecase/bytes.h"
 #include "edgecase/large_value.h"
@@ -18,6 +21,24 @@ enum class Direction : unsigned char { Forward, Reverse };
 struct KeyRange {
   Bytes lower;
   Bytes upper;
+};
+
+// Numbers of one series side by side, in the iterator's order: keys that are alike but for their
+// last 8 bytes, values with the same tag. What Iterator::take_numbers() fills.
+struct NumberColumns {
+  // No more are taken at once.
+  static constexpr std::size_t kMax = 4096;
+
+  std::vector<std::uint64_t> ordinals;  // the last 8 bytes of the keys, big-endian
+  std::vector<std::uint64_t> bits;      // what the values have behind their tag, little-endian
+  bool is_float = true;                 // the tag: kFloatTag, else kIntegerTag
+
+  std::size_t size() const { return ordinals.size(); }
+  bool empty() const { return ordinals.empty(); }
+  void clear() {
+    ordinals.clear();
+    bits.clear();
+  }
 };
 
 class Iterator {
@@ -39,6 +60,15 @@ class Iterator {
   // Unavailable as value(); NotFound: it was erased since. Good for as long as the engine is there.
   virtual Result<std::unique_ptr<LargeValue>> large_value() {
     return std::unique_ptr<LargeValue>();
+  }
+  // For speed, in place of key(), value() and next(): the current entry and those behind it, as far
+  // as they are numbers of one series, their keys lie before `end` (Reverse: behind it; empty: no
+  // bound), and they are to be had without reading on. They are what one would have got one by
+  // one; what is revoked afterwards is the caller's to drop. The iterator then stands behind them.
+  // 0: none were taken; where it is valid() still, its entry is to be had by value().
+  virtual std::size_t take_numbers(ByteView /*end*/, NumberColumns& columns) {
+    columns.clear();
+    return 0;
   }
   // The place of the entry in the order of commits (Engine::committed()). Only when valid().
   virtual std::uint64_t position() const = 0;
