@@ -104,7 +104,11 @@ PLANTS = [
     ("page-words", "engine/README.md", "word\n\n" * (documents.PAGE_WORDS_MAX["engine/README.md"] + 1), 1),
     ("page-words", "engine/base/DESIGN.md", "word\n\n" * (documents.PAGE_WORDS_MAX["DESIGN.md"] + 1), 1),
     ("page-words", "packaging/recipes/x.md", "word\n\n" * (documents.RECIPE_WORDS_MAX + 1), 1),
+    ("page-words", "README.md", "word\n\n" * (documents.PAGE_WORDS_MAX[".md"] + 1), 1),
     ("page-words", "README.md", "word\n\n" * (documents.ALL_WORDS_MAX + 1), 1),
+    ("promise", "tests/PROMISES.md", "# Promises\n\n- Kept: `gone: …`\n", 3),
+    ("promise", "tests/PROMISES.md", "- Kept: `flow_gone`\n", 1),
+    ("promise", "tests/PROMISES.md", "- Kept: `tests/flow/gone.sh`\n", 1),
 ]
 
 
