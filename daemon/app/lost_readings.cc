@@ -39,10 +39,9 @@ std::string name_of(const OfflineContents& records, RecordKind kind, const Serie
 void add(const LostEntries& each, std::map<Series, Lost>& all) {
   wire::ReadingKey first;
   wire::ReadingKey last;
-  const bool is_visible =
-      !each.namespace_name.starts_with('_') || each.namespace_name == wire::kRejectedNamespace;
-  if (!is_visible || each.entries == 0 || !wire::decode_reading_key(each.first, first) ||
-      !wire::decode_reading_key(each.last, last) || first.device != last.device)
+  if (!wire::is_readable_namespace(each.namespace_name) || each.entries == 0 ||
+      !wire::decode_reading_key(each.first, first) || !wire::decode_reading_key(each.last, last) ||
+      first.device != last.device)
     return;
   const bool one = first.sensor == last.sensor;
   Lost& lost = all[{each.namespace_id, first.device, one ? first.sensor : 0}];

@@ -43,7 +43,8 @@ Status outside_scope(const Grant& grant, Operation operation, const std::string&
 }  // namespace
 
 Status authorize_write(const Principal& principal, const wire::Reading& reading) {
-  if (reading.namespace_name.starts_with('_') && principal.kind != PrincipalKind::Internal) {
+  if (!wire::is_writable_namespace(reading.namespace_name) &&
+      principal.kind != PrincipalKind::Internal) {
     return own_namespace(reading.namespace_name);
   }
   if (allows(Operation::Write, principal, reading.namespace_name, reading.device, reading.sensor)) {
@@ -58,7 +59,7 @@ Result<AuthorizedBatch> authorize_write(const Principal& principal,
                                         const wire::ReadingBatch& batch) {
   for (const wire::Reading& reading : batch.readings) {
     // Most batches have one namespace, and most who write have no token.
-    if (!principal.grant && !reading.namespace_name.starts_with('_')) continue;
+    if (!principal.grant && wire::is_writable_namespace(reading.namespace_name)) continue;
     EC_TRY(authorize_write(principal, reading));
   }
   return AuthorizedBatch(principal, batch);
@@ -66,8 +67,8 @@ Result<AuthorizedBatch> authorize_write(const Principal& principal,
 
 Status authorize(Operation operation, const Principal& principal, std::string_view namespace_name,
                  const wire::Selector& selector) {
-  if (namespace_name.starts_with('_') &&
-      (namespace_name != wire::kRejectedNamespace || operation == Operation::Write)) {
+  if (!wire::is_readable_namespace(namespace_name) ||
+      (operation == Operation::Write && !wire::is_writable_namespace(namespace_name))) {
     return own_namespace(namespace_name);
   }
   if (!principal.grant || principal.grant->scopes.admin) return ok();

@@ -47,7 +47,7 @@ Status MemoryCatalog::check_room(std::span<const wire::Reading> readings,
   for (const std::size_t i : missed) {
     const wire::Reading& reading = readings[i];
     // What is kept as rejected because of a limit must not fail of that limit.
-    if (reading.namespace_name.starts_with('_')) continue;
+    if (!wire::is_writable_namespace(reading.namespace_name)) continue;
     Memo memo;
     if (find_series_row(reading, memo) != kNoRow) continue;
     new_series.emplace(reading.namespace_name, reading.device, reading.sensor);
@@ -70,7 +70,7 @@ Status MemoryCatalog::check_room(std::span<const wire::Reading> readings,
   return ok();
 }
 
-// `_rejected` is for what could not be stored elsewhere: it does not count.
+// The store's own do not count: `_rejected` is for what could not be stored elsewhere.
 std::size_t MemoryCatalog::counted_namespaces() const {
   return static_cast<std::size_t>(std::count_if(
       namespaces_.begin(), namespaces_.end(),
@@ -94,8 +94,9 @@ std::vector<Refusal> MemoryCatalog::unfit(std::span<const wire::Reading> reading
     EC_TRY(wire::check_name("namespace", reading.namespace_name));
     EC_TRY(wire::check_name("device", reading.device));
     EC_TRY(wire::check_name("sensor", reading.sensor));
-    if (reading.namespace_name.starts_with('_')) return ok();
-    const bool has_namespace = find_namespace_row(reading.namespace_name) != kNoRow ||
+    if (!wire::is_writable_namespace(reading.namespace_name)) return ok();
+    const bool has_namespace = reading.namespace_name.starts_with('_') ||
+                               find_namespace_row(reading.namespace_name) != kNoRow ||
                                new_namespaces.contains(reading.namespace_name);
     if (!has_namespace && namespaces + new_namespaces.size() >= limits_.namespaces)
       return count_limit("namespaces", limits_.namespaces);

@@ -20,7 +20,7 @@ Status MemoryCatalog::load() {
   if (engine_.find_namespace(kRepairedNamespace).ok()) recovery_ = std::make_unique<Recovery>();
   EC_TRY(open_namespace());
   for (const NamespaceInfo& info : engine_.namespaces()) {
-    if (!is_visible(info.name)) continue;
+    if (!wire::is_readable_namespace(info.name)) continue;
     NamespaceRow& row = namespaces_[add_namespace(info.name, info.id)];
     for (std::size_t i = 0; i + 1 < next_devices_.size(); i += 2) {
       if (next_devices_[i] != info.id) continue;
@@ -86,8 +86,9 @@ Status MemoryCatalog::open_namespace() {
 // a mark left none.
 Status MemoryCatalog::mark_repaired_before() {
   const std::vector<NamespaceInfo> known = engine_.namespaces();
-  if (std::none_of(known.begin(), known.end(),
-                   [](const NamespaceInfo& info) { return is_visible(info.name); }))
+  if (std::none_of(known.begin(), known.end(), [](const NamespaceInfo& info) {
+        return wire::is_readable_namespace(info.name);
+      }))
     return ok();
   NamespaceOptions options;
   options.placement = Placement::Metadata;

@@ -79,7 +79,7 @@ std::vector<SeriesRow> MemoryCatalog::rows_of(std::string_view namespace_name,
   } else {
     for (std::uint32_t row = 0; row < namespaces_.size(); ++row) {
       const std::string& name = namespaces_[row].name;
-      if (!name.empty() && !name.starts_with('_')) owners.push_back(row);
+      if (!name.empty() && wire::is_writable_namespace(name)) owners.push_back(row);
     }
     std::sort(owners.begin(), owners.end(),
               [this](std::uint32_t a, std::uint32_t b)

@@ -12,10 +12,11 @@
 namespace edgecase::catalog {
 namespace {
 
-// Readings are keyed by series and time, and a group holds one device's worth of one series.
-NamespaceOptions reading_namespace_options() {
+// Readings are keyed by series and time, and a group holds one device's worth of one series. Views
+// lie beside the metadata: there when the values drive is away, and never evicted.
+NamespaceOptions reading_namespace_options(std::string_view name) {
   NamespaceOptions options;
-  options.placement = Placement::Values;
+  options.placement = name == wire::kViewsNamespace ? Placement::Metadata : Placement::Values;
   options.codec = GroupCodec::Series;
   options.scope_bytes = 4;  // the device
   return options;
@@ -151,7 +152,7 @@ Result<NamespaceId> MemoryCatalog::ensure_namespace(std::string_view name) {
     if (row != kNoRow) return namespaces_[row].id;
   }
   EC_TRY(wire::check_name("namespace", name));
-  if (!is_visible(name)) {
+  if (!wire::is_readable_namespace(name)) {
     return invalid_argument("namespace " + std::string(name) +
                             ": names that begin with _ are the store's own");
   }
@@ -165,7 +166,7 @@ Result<NamespaceId> MemoryCatalog::ensure_namespace(std::string_view name) {
     }
   }
   EC_ASSIGN_OR_RETURN(const NamespaceId id,
-                      engine_.create_namespace(name, reading_namespace_options()));
+                      engine_.create_namespace(name, reading_namespace_options(name)));
   const WriterLock lock(mutex_);
   add_namespace(name, id);
   return id;

@@ -28,11 +28,6 @@ namespace edgecase::catalog {
 
 struct RecordKey;  // catalog_format.h
 
-// Names that begin with `_` are the store's own.
-inline bool is_visible(std::string_view namespace_name) {
-  return !namespace_name.starts_with('_') || namespace_name == wire::kRejectedNamespace;
-}
-
 class MemoryCatalog final : public Catalog {
  public:
   MemoryCatalog(Engine& engine, const CatalogLimits& limits, std::uint64_t hash_seed)

@@ -6,7 +6,7 @@
 
 #include "erase/erase_jobs.h"
 #include "erase/erase_records.h"
-#include "erase/rejected_mentions.h"
+#include "erase/mentions.h"
 #include "wire/names.h"
 #include "wire/reading_key.h"
 #include "wire/undated_time.h"
@@ -374,9 +374,17 @@ Result<Certificate> EraseService::make_invisible(const EraseRequest& request,
   certificate.rules = rules.size();
   certificate.messages = mentions.size();
   for (catalog::KeySpan& span : mentions) EC_TRY(take(std::move(span)));
+  EC_ASSIGN_OR_RETURN(const std::vector<ViewMention> views,
+                      find_views(parts_.engine, parts_.catalog, erased));
+  // Ranges that are written ahead come behind the batch, and would take what it puts.
+  const bool keeps_views = plan.ranges.count() + views.size() < kRangesPerJob;
+  for (const ViewMention& view : views)
+    EC_TRY(take(catalog::span_of_key(view.namespace_id, view.key)));
   certificate.invisible_ns = parts_.clock.wall_ns();
 
   plan.ranges.append_to(batch);
+  for (const ViewMention& view : views)
+    if (keeps_views && !view.value.empty()) batch.put(view.namespace_id, view.key, view.value);
   for (const auto& [pseudonym, fence] : plan.fences) fences_->append_put(pseudonym, fence, batch);
   const std::vector<Pseudonym> gone = fences_->giving_way(plan.fences);
   for (const Pseudonym& pseudonym : gone) fences_->append_remove(pseudonym, batch);

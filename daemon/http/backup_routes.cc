@@ -31,7 +31,7 @@ Json rules_json(const HttpServerParts& parts) {
 Json namespaces_json(const HttpServerParts& parts) {
   Json namespaces = Json::array();
   for (const std::string& name : parts.catalog.namespaces()) {
-    if (!name.starts_with('_')) namespaces.push_back(name);
+    if (wire::is_writable_namespace(name)) namespaces.push_back(name);
   }
   return namespaces;
 }

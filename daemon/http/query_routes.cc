@@ -280,7 +280,8 @@ void post_namespace(HttpContext& context, Call& call) {
   const std::string name = call.parameter("name");
   const std::vector<std::string> before = context.parts.catalog.namespaces();
   Status status;
-  if (name.starts_with('_')) status = not_allowed("names that begin with _ are the store's own");
+  if (!wire::is_writable_namespace(name))
+    status = not_allowed("names that begin with _ are the store's own");
   if (status.ok()) status = auth::authorize_creation(call.principal(), name);
   if (!status.ok()) {
     return call.answer_error(status);

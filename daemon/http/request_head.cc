@@ -4,6 +4,7 @@
 #include <charconv>
 #include <system_error>
 
+#include "wire/percent.h"
 #include "wire/routes.h"
 
 namespace edgecase::http {
@@ -61,34 +62,10 @@ bool takes_gzip(std::string_view list) {
   return false;
 }
 
-int hex_digit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
-
-std::string percent_decoded(std::string_view text) {
-  std::string decoded;
-  decoded.reserve(text.size());
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const bool is_code = text[i] == '%' && i + 2 < text.size();
-    const int high = is_code ? hex_digit(text[i + 1]) : -1;
-    const int low = is_code ? hex_digit(text[i + 2]) : -1;
-    if (high >= 0 && low >= 0) {
-      decoded.push_back(static_cast<char>(high * 16 + low));
-      i += 2;
-    } else {
-      decoded.push_back(text[i]);
-    }
-  }
-  return decoded;
-}
-
 std::string form_decoded(std::string_view text) {
   std::string spaced(text);
   std::replace(spaced.begin(), spaced.end(), '+', ' ');
-  return percent_decoded(spaced);
+  return wire::percent_decode(spaced);
 }
 
 // What must be known of all headers before the body's shape is decided.
@@ -294,7 +271,7 @@ bool HeadParser::finish() {
   head_.keep_alive = head_.http_1_1 && !seen_.connection_close;
   const std::string_view target = head_.target;
   const std::size_t query = std::min(target.find('?'), target.size());
-  head_.path = percent_decoded(target.substr(0, query));
+  head_.path = wire::percent_decode(target.substr(0, query));
   add_parameters(target.substr(std::min(query + 1, target.size())), head_.parameters);
   return true;
 }

@@ -205,7 +205,7 @@ Result<QueryService::Found> QueryService::select(auth::Operation operation,
   std::vector<wire::LeftSelector> left;
   EC_ASSIGN_OR_RETURN(wire::Selection allowed,
                       auth::authorize(operation, principal, namespace_name, selection, left));
-  if (!namespace_name.empty() && namespace_name != wire::kRejectedNamespace &&
+  if (!namespace_name.empty() && !namespace_name.starts_with('_') &&
       !catalog_.has_namespace(namespace_name)) {
     return not_found("no namespace " + namespace_name);
   }

@@ -213,6 +213,15 @@ inline constexpr std::size_t kSensorNameMaxBytes = 1'024;
 inline constexpr std::string_view kDefaultNamespace = "default";
 inline constexpr std::string_view kRejectedNamespace =
     "_rejected";  // what no rule took or no decoder understood
+inline constexpr std::string_view kViewsNamespace = "_views";  // views of the page, kept by name
+
+// Names that begin with `_` are the store's own. People read two of them, and write one.
+inline bool is_readable_namespace(std::string_view name) {
+  return !name.starts_with('_') || name == kRejectedNamespace || name == kViewsNamespace;
+}
+inline bool is_writable_namespace(std::string_view name) {
+  return !name.starts_with('_') || name == kViewsNamespace;
+}
 
 // Why decoding left something out: `line` counts from 1 within the request, 0 when lines mean
 // nothing there.

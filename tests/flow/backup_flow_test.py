@@ -20,6 +20,7 @@ class BackupFlow(unittest.TestCase):
             self.post("/write", lines)
         self.ok("write", "note/text", 'a "b",\nü', "--time", "2025-01-01")
         self.ok("write", "-n", "hall", "door/picture", "raw", "--type", "bytes", "--time", "2025-01-01")
+        self.ok("write", "-n", "_views", "Rooms/charts", '{"version":1}', "--type", "text")
         self.ok("namespace", "create", "empty")
         self.ok("device", "set", "d1", "--owner", "alice", "--purpose", "care", "--label", "a=b")
         self.ok("retention", "set", "d1/*", "36500d", "--yes")
@@ -56,6 +57,8 @@ class BackupFlow(unittest.TestCase):
         self.ok("restore", self.directory, place=self.other)
         self.assertEqual(self.everything(self.other), before)
         self.assertIn("empty", self.ok("namespace", "list", place=self.other))
+        self.assertEqual(self.ok("last", "-n", "_views", place=self.other), self.ok("last", "-n", "_views"))
+        self.assertIn("Rooms", self.ok("last", "-n", "_views"))
         self.assertIn("36500d", self.ok("retention", "list", place=self.other))
         told = [json.loads(self.ok("device", "show", "d1", "--json", place=p))
                 for p in (self.place, self.other)]

@@ -16,7 +16,8 @@ TOP = pathlib.Path(__file__).resolve().parents[2]
 PICTURES = TOP / "build" / "page"
 AXE = pathlib.Path(os.environ.get("EDGECASE_AXE", TOP / "build" / "axe" / "axe.min.js"))
 SCREEN, PHONE, SMALL, WIDE = (1280, 900), (390, 844), (320, 640), (3840, 2160)
-VIEWS = ["#/", "#/health", "#/mqtt", "#/forward", "#/retention", "#/erase", "#/audit", "#/report", "#/tokens"]
+VIEWS = ["#/", "#/health", "#/mqtt", "#/forward", "#/retention", "#/erase", "#/audit", "#/report", "#/tokens",
+         "#/dashboards", "#/dashboard?name=Rooms"]
 HOSTILE = ['<img src=x onerror="window.hacked=1">', '"><script>window.hacked=1</script>', "{{7*7}}${window.hacked=1}"]
 
 
@@ -199,6 +200,48 @@ class PageFlow(unittest.TestCase):
         self.browser.run("document.querySelector('.chart-frame').focus()")
         self.browser.press("0")
         self.browser.until_shows("Thinned: means of")
+
+    def keep(self, name):
+        self.browser.run("document.querySelector('#keep-name').focus()")
+        self.browser.type(name)
+        self.browser.press("Enter")
+        self.browser.until_shows(f"Kept in {name}")
+
+    def test_dashboards_are_kept_in_the_store_and_hang_on_walls(self):
+        self.show(look(TEMP, CELLAR, **{"from": "-6h"}))
+        self.browser.until("!!document.querySelector('.extent')")
+        self.keep("Rooms")
+        self.show(look(DOOR, **{"from": "-1d"}))
+        self.browser.until("!!document.querySelector('.band')")
+        self.keep("Rooms")
+        self.show("#/dashboards")
+        self.browser.until_shows("Rooms")
+        self.show("#/dashboard?name=Rooms")
+        self.browser.until("document.querySelectorAll('.panel').length === 2")
+        self.browser.until("document.querySelector('.panel .band')?.clientWidth > 100")
+        self.browser.until("document.querySelectorAll('.panel .key strong').length === 3")
+        self.browser.until("document.querySelector('[data-span=\"-6h\"]').getAttribute('aria-pressed') === 'true'")
+        self.browser.picture(PICTURES / "dashboard.png")
+        self.show("#/dashboard?name=Rooms&from=-1d&wall=1")
+        self.browser.until("document.querySelectorAll('.panel .key strong').length === 3")
+        self.assertFalse(self.browser.run("document.querySelector('header').checkVisibility()"))
+        self.browser.picture(PICTURES / "dashboard-wall.png")
+        self.browser.click(".leave")
+        self.browser.until("document.querySelector('header').checkVisibility()")
+        # Backups have it: it is a reading, of a name that nothing else is called by.
+        kept = self.place.cli("last", "-n", "_views", "--format", "ndjson").stdout
+        self.assertIn('"device":"Rooms"', kept)
+        charts = json.loads(json.loads(kept)["value"])["charts"]
+        self.assertEqual([len(each) for each in charts], [2, 1])
+        self.browser.run("document.querySelectorAll('.panel .icon')[1].click()")
+        self.browser.until("document.querySelectorAll('.panel').length === 1")
+        self.show("#/dashboard?name=none")
+        self.browser.until_shows("No dashboard is called “none”")
+        # One that somebody else has written badly is passed over.
+        self.post("/api/v1/readings", '{"namespace":"_views","device":"bad","sensor":"charts","value":"{"}')
+        self.show("#/dashboards")
+        self.browser.until_shows("Rooms")
+        self.assertNotIn("bad", self.browser.run("document.querySelector('#content').innerText"))
 
     def test_what_comes_is_seen(self):
         self.show(look(("default", "live", "x"), **{"from": "-15m"}))
@@ -456,6 +499,35 @@ class SignedInFlow(unittest.TestCase):
         self.browser.until_shows("Certificate")
         self.assertNotIn("kitchen", self.cli("devices"))
         self.assertIn("hall", self.cli("devices"))
+
+    def test_a_purpose_is_stated_once_and_forgotten_with_the_tab(self):
+        self.cli("write", "meter/power", "230.5")
+        self.cli("device", "set", "meter", "--purpose", "billing")
+        self.browser.go(self.site + look(("default", "meter", "power"), **{"from": "-1h"}))
+        self.browser.until("document.querySelector('#purpose')?.checkVisibility()")
+        self.fill_in({"purpose": "billing"})
+        self.browser.press("Enter")
+        self.browser.until_shows("230.5")
+        self.assertNotIn("billing", self.browser.run("location.href + JSON.stringify(localStorage)"))
+        self.fill_in({"purpose": "marketing"})
+        self.browser.press("Enter")
+        self.browser.until("!document.querySelector('.value')?.textContent.includes('230.5')")
+
+    def test_a_dashboard_is_erased_by_its_name(self):
+        self.cli("write", "kitchen/temp", "21.5")
+        self.browser.go(self.site + look(("default", "kitchen", "temp"), **{"from": "-1h"}))
+        self.browser.until("!!document.querySelector('#keep-name')")
+        self.fill_in({"keep-name": "Rooms"})
+        self.browser.press("Enter")
+        self.browser.until_shows("Kept in Rooms")
+        self.browser.go(self.site + "#/dashboard?name=Rooms")
+        self.browser.until("!!document.querySelector('.panel')")
+        self.browser.click(".tools .danger")
+        self.fill_in({"sure-name": "Rooms"})
+        self.browser.press("Enter")
+        self.browser.until_shows("There is none yet")
+        self.assertIn("kitchen", self.cli("devices"))
+        self.assertNotIn("Rooms", self.cli("last", "-n", "_views", "--format", "ndjson"))
 
     def test_retention_is_set_after_a_preview(self):
         self.cli("write", "kitchen/temp", "21.5")

@@ -6,6 +6,7 @@ import {json} from "./server.js";
 import {byLiking, favourites, noteLookedAt, recent, seriesOf, textOf} from "./series.js";
 import {current, go} from "./view.js";
 
+const dashboardsIn = "_views";
 const waitMs = 60; // for the next letter
 const pageSize = 50;
 
@@ -52,9 +53,10 @@ function choose(series, adds) {
   const others = adds && view.name === "look" ? view.given.getAll("s") : [];
   const from = view.name === "look" ? (view.given.get("from") ?? undefined) : undefined;
   const to = view.name === "look" ? (view.given.get("to") ?? undefined) : undefined;
-  noteLookedAt(series);
   close();
   input.value = "";
+  if (series.namespace === dashboardsIn) return go("dashboard", {name: series.device});
+  noteLookedAt(series);
   go("look", {s: [...new Set([...others, textOf(series)])], from, to});
 }
 

@@ -56,7 +56,7 @@ export async function showHome(content, signal) {
     ]);
     const known = [...new Set([...favourites(), ...recent()])].map(seriesOf).filter(Boolean);
     const others = byLiking(found.found).filter(
-      (series) => !known.some((each) => textOf(each) === textOf(series)),
+      (series) => series.namespace !== "_views" && !known.some((each) => textOf(each) === textOf(series)),
     );
     const list = [...known, ...others].slice(0, shownMax);
     const lasts = await Promise.all(list.map((series) => lastOf(series, signal)));

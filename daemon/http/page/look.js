@@ -2,11 +2,14 @@
 // end is now.
 import {bandHeight, drawBand} from "./bands.js";
 import {draw, nearest, scaleOf} from "./chart.js";
+import {keepForm} from "./dashboards.js";
 import {fill, make} from "./dom.js";
 import {follow} from "./gestures.js";
 import {showPictures} from "./pictures.js";
 import {describe, gapMs, read} from "./readings.js";
 import {isFavourite, nameOf, noteLookedAt, seriesOf, textOf, toggleFavourite} from "./series.js";
+import {purpose, statePurpose} from "./session.js";
+import {lengthOf, spans} from "./spans.js";
 import {takeAlong} from "./take.js";
 import {repeat, report} from "./trouble.js";
 import {adjust, current, go} from "./view.js";
@@ -16,22 +19,6 @@ const seriesMax = 6;
 const chartHeight = 300;
 const livePeriodMs = 5000,
   wholePeriodMs = 60000;
-const spans = [
-  ["-15m", "15 min"],
-  ["-1h", "1 h"],
-  ["-6h", "6 h"],
-  ["-1d", "1 d"],
-  ["-7d", "7 d"],
-  ["-30d", "30 d"],
-  ["-365d", "1 y"],
-];
-const unitsMs = {s: 1e3, m: 6e4, h: 36e5, d: 864e5};
-
-function lengthOf(text) {
-  const found = /^-(\d+)([smhd])$/.exec(text ?? "");
-  return found ? Number(found[1]) * unitsMs[found[2]] : null;
-}
-
 // The view of an address: {list: [series], from, to} where from is "-1h" or a time, to a time or null: now.
 function asked(given) {
   const list = given.getAll("s").map(seriesOf).filter(Boolean).slice(0, seriesMax);
@@ -73,6 +60,20 @@ export async function showLook(content, signal) {
   const pictures = make("div", {});
   const note = make("p", {class: "soft", role: "status"});
   const holes = make("ul", {class: "holes"});
+  // Some devices' readings may be used for what their owners said alone.
+  const stated = make("input", {id: "purpose", name: "purpose", maxlength: 128, autocomplete: "off"});
+  stated.value = purpose();
+  const purposes = make(
+    "form",
+    {class: "keep", hidden: true},
+    make("label", {for: "purpose"}, "What these readings are looked at for"),
+    make("div", {class: "buttons"}, stated, make("button", {type: "submit"}, "State the purpose")),
+  );
+  purposes.addEventListener("submit", (event) => {
+    event.preventDefault();
+    statePurpose(stated.value);
+    load().catch(report);
+  });
   const when = make("p", {class: "when"});
   const spanButtons = spans.map(([text, label]) =>
     make("button", {type: "button", "data-span": text, onclick: () => setSpan(text)}, label),
@@ -319,8 +320,9 @@ export async function showLook(content, signal) {
         `Thinned: means of ${span(thinned[0].every / 1000)} with the band between minimum and maximum.`,
       );
     }
-    if (shown.some((each) => each.info?.withheld > 0))
-      texts.push("Some devices are withheld for their purposes.");
+    const isWithheld = shown.some((each) => each.info?.withheld > 0);
+    if (isWithheld) texts.push("Some devices are withheld for their purposes.");
+    purposes.hidden = !isWithheld && !purpose() && !shown.some((each) => each.isRefused);
     const isEmpty = shown.length > 0 && shown.every((each) => each.points?.length === 0);
     if (isEmpty) texts.push("There are no readings in this span of time: All shows where some are.");
     note.textContent = texts.join(" ");
@@ -346,10 +348,12 @@ export async function showLook(content, signal) {
             await followOn(each, from, to, mine);
           }
           each.trouble = null;
+          each.isRefused = false;
         } catch (error) {
           // What concerns all of them is not said of each.
           if (mine.aborted || ["sign-in", "away", "later"].includes(error.kind)) throw error;
           each.trouble = error.message;
+          each.isRefused = error.kind === "scope";
         }
       }),
     );
@@ -395,7 +399,9 @@ export async function showLook(content, signal) {
           bands,
           pictures,
           note,
+          purposes,
           holes,
+          keepForm(() => ({list: view.list, from: view.to ? "-1d" : view.from})),
           takeAlong(() => ({
             list: shown.map(({series, points = [], every = 0, info}) => ({
               series,

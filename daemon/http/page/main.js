@@ -1,6 +1,7 @@
 // Begins the page: the frame with search, views and sign out, and one view at a time.
 import {at, fill, make} from "./dom.js";
 import {showAudit} from "./audit.js";
+import {showDashboard, showDashboards} from "./dashboards.js";
 import {showErase} from "./erase.js";
 import {startFind} from "./find.js";
 import {showForward} from "./forward.js";
@@ -19,6 +20,7 @@ import {addressOf, current} from "./view.js";
 
 const views = {
   home: ["Start", showHome],
+  dashboards: ["Dashboards", showDashboards],
   health: ["Health", showHealth],
   mqtt: ["MQTT", showMqtt],
   forward: ["Forward", showForward],
@@ -28,6 +30,7 @@ const views = {
   report: ["Report", showReport],
   tokens: ["Tokens", showTokens],
   look: [null, showLook],
+  dashboard: [null, showDashboard],
 };
 const againMs = 3000;
 

@@ -1,6 +1,6 @@
 // Asks the daemon that served this page. What fails becomes a Trouble, with a sentence that says
 // what is the matter and what to do.
-import {token} from "./session.js";
+import {purpose, token} from "./session.js";
 
 // Tells views of this page apart: the audit log has one record of each a minute.
 const view = Math.random().toString(36).slice(2);
@@ -85,7 +85,11 @@ export async function json(path, parameters, options) {
 
 // Readings as NDJSON, and what of them is left out since it cannot be read.
 export async function readings(path, parameters, signal) {
-  const answer = await ask(path, parameters, {signal, headers: {"X-EdgeCase-Report": "inline"}});
+  const answer = await ask(
+    path,
+    {...parameters, purpose: purpose()},
+    {signal, headers: {"X-EdgeCase-Report": "inline"}},
+  );
   let text = await answer.text();
   let leftOut = JSON.parse(answer.headers.get("X-EdgeCase-Left-Out") ?? "[]");
   if (answer.headers.get("X-EdgeCase-Report") === "inline") {

@@ -24,6 +24,7 @@ TEST_CASE("authorize: only the daemon itself writes to the store's own namespace
       CHECK(got.ok() == (kind == PrincipalKind::Internal));
       if (!got.ok()) CHECK(got.status().code() == StatusCode::NotAllowed);
     }
+    CHECK(auth::authorize_write(principal, batch_in("_views")).ok());
     const auto batch = batch_in("home_");
     const auto got = auth::authorize_write(principal, batch);
     REQUIRE(got.ok());
@@ -32,7 +33,7 @@ TEST_CASE("authorize: only the daemon itself writes to the store's own namespace
   }
 }
 
-TEST_CASE("authorize: what was rejected may be read, the store's books not") {
+TEST_CASE("authorize: views and what was rejected may be read, the store's books not") {
   const auth::Principal principal;
   const auto may_read = [&principal](std::string_view name) {
     return authorize(Operation::Read, principal, name, {}).code();
@@ -40,6 +41,7 @@ TEST_CASE("authorize: what was rejected may be read, the store's books not") {
   CHECK(may_read("") == StatusCode::Ok);
   CHECK(may_read("default") == StatusCode::Ok);
   CHECK(may_read("_rejected") == StatusCode::Ok);
+  CHECK(may_read("_views") == StatusCode::Ok);
   CHECK(may_read("_catalog") == StatusCode::NotAllowed);
   CHECK(may_read("_tokens") == StatusCode::NotAllowed);
   CHECK(may_read("_rejected2") == StatusCode::NotAllowed);
@@ -67,6 +69,9 @@ TEST_CASE("authorize: a token may do what its scopes say, and nothing else") {
            Case{"", Operation::Read, "other", "kitchen/temp", true},
            Case{"", Operation::Read, "_rejected", "*/*", false},
            Case{"", Operation::Write, "other", "kitchen/x", true},
+           Case{"", Operation::Read, "_views", "*/*", false},
+           Case{"", Operation::Write, "_views", "kitchen/x", false},
+           Case{"_views", Operation::Write, "_views", "kitchen/x", true},
            Case{"", Operation::Write, "other", "kitchen2/x", false},
            Case{"", Operation::Export, "other", "kitchen/temp", false},
            Case{"", Operation::Erase, "other", "kitchen/temp", false},

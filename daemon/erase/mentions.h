@@ -1,11 +1,15 @@
-// Messages kept in the namespace `_rejected` that name what is erased: its own keys among theirs.
+// Mentions of what is erased in texts that the store keeps: messages in the namespace `_rejected`,
+// which go, and views in `_views`, which lose the series. No state; called under the erasure's
+// locks.
 #pragma once
 
 #include <string_view>
 #include <vector>
 
+#include "catalog/catalog.h"
 #include "catalog/erased.h"
 #include "edgecase/engine.h"
+#include "edgecase/result.h"
 
 namespace edgecase::erase {
 
@@ -22,6 +26,18 @@ bool text_names(std::string_view text, std::string_view name);
 // Keys of messages that name a device, or a sensor together with its device; all, where they cannot
 // be read since a drive is away or damaged.
 std::vector<catalog::KeySpan> find_mentions(Engine& engine, const catalog::Catalog& catalog,
+                                            const catalog::Erased& erased);
+
+// A view of the page that shows a series that is erased.
+struct ViewMention {
+  NamespaceId namespace_id = 0;
+  Bytes key;    // whose bytes go
+  Bytes value;  // the view without the series, under that key; empty: the view goes
+};
+
+// Views are read as the page writes them: {"charts":[["NS/DEVICE/SENSOR", ...], ...]}, each name
+// percent-encoded. A view that is none goes where it holds a name. The status is of the engine.
+Result<std::vector<ViewMention>> find_views(Engine& engine, const catalog::Catalog& catalog,
                                             const catalog::Erased& erased);
 
 }  // namespace edgecase::erase

@@ -1,4 +1,4 @@
-#include "erase/rejected_mentions.h"
+#include "erase/mentions.h"
 
 #include "daemon/erase/erase_room.h"
 
@@ -39,6 +39,38 @@ TEST_CASE("messages that name what is erased go, in whatever form they are kept"
   REQUIRE(room.erase("kitchen").ok());
   CHECK(room.readings("_rejected") == 2);
   CHECK(room.holds("attic"));
+}
+
+TEST_CASE("views lose the series that are erased, and keep the others") {
+  test::Room room;
+  for (const char* sensor : {"temp", "hum"}) room.fill("my kitchen", sensor);
+  room.fill("cellar", "temp");
+  room.fill("my kitchen", "temp", "other");
+  const auto keep = [&room](const char* name, const std::string& text) {
+    wire::ReadingBatch batch;
+    batch.readings.push_back(
+        {wire::kViewsNamespace, name, "charts", kNow, wire::Value::of_text(text)});
+    const auto authorized = auth::authorize_write(test::local(), batch);
+    REQUIRE(authorized.ok());
+    REQUIRE(room.pipeline->ingest(*authorized).ok());
+  };
+  keep("rooms",
+       R"({"version":1,"from":"-1d","charts":[["default/my%20kitchen/temp","default/cellar/temp"],)"
+       R"(["other/my%20kitchen/temp"],["default/my%20kitchen/hum"]]})");
+  keep("odd", "not JSON, of my kitchen");
+  keep("cellars", R"({"charts":[["default/cellar/temp"]]})");
+  REQUIRE(room.erase("my kitchen/hum").ok());
+  CHECK(room.holds(R"("charts":[["default/my%20kitchen/temp","default/cellar/temp"],)"
+                   R"(["other/my%20kitchen/temp"],[]])"));
+  CHECK(room.readings("_views") == 3);
+  REQUIRE(room.erase("my kitchen").ok());
+  CHECK(room.holds(R"("charts":[["default/cellar/temp"],["other/my%20kitchen/temp"],[]])"));
+  CHECK(room.readings("_views") == 2);
+  CHECK_FALSE(room.holds("of my kitchen"));
+  // Who erases a view erases all of it.
+  REQUIRE(room.erase("rooms", "_views").ok());
+  CHECK(room.readings("_views") == 1);
+  CHECK_FALSE(room.holds("other/my"));
 }
 
 TEST_CASE("messages that cannot be read, or too many names, take every message") {

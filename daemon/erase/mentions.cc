@@ -1,10 +1,14 @@
-#include "erase/rejected_mentions.h"
+#include "erase/mentions.h"
 
 #include <algorithm>
 #include <cctype>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <tuple>
+#include <utility>
 
 #include "wire/base64.h"
+#include "wire/percent.h"
 #include "wire/reading_key.h"
 
 namespace edgecase::erase {
@@ -76,6 +80,63 @@ Status look_through(Engine& engine, const catalog::KeySpan& all, const catalog::
   return iterator->status();
 }
 
+// Namespace and device, or namespace, device and sensor, in order.
+class ErasedNames {
+ public:
+  explicit ErasedNames(const catalog::Erased& erased) {
+    for (const catalog::DeviceEntry& each : erased.devices)
+      devices_.emplace(each.namespace_name, each.device);
+    for (const catalog::SeriesEntry& each : erased.series)
+      series_.emplace(each.namespace_name, each.device, each.sensor);
+  }
+  // "NS/DEVICE/SENSOR" as a view has it.
+  bool has(std::string_view text) const {
+    std::string part[3];
+    for (std::string& each : part) {
+      const std::size_t end = text.find('/');
+      each = wire::percent_decode(text.substr(0, end));
+      text = end == std::string_view::npos ? std::string_view() : text.substr(end + 1);
+    }
+    return devices_.contains({part[0], part[1]}) || series_.contains({part[0], part[1], part[2]});
+  }
+  // For what is no view.
+  bool stands_in(std::string_view text) const {
+    return std::any_of(devices_.begin(), devices_.end(),
+                       [&](const auto& each) { return text_names(text, each.second); }) ||
+           std::any_of(series_.begin(), series_.end(), [&](const auto& each) {
+             return text_names(text, std::get<1>(each)) && text_names(text, std::get<2>(each));
+           });
+  }
+
+ private:
+  std::set<std::pair<std::string, std::string>> devices_;
+  std::set<std::tuple<std::string, std::string, std::string>> series_;
+};
+
+enum class Left : unsigned char { All, Some, Nothing };
+
+// Takes the series out of a view's charts. Nothing: it is no view, and holds a name.
+Left take_out(const ErasedNames& names, std::string_view text, Json& view) {
+  view = Json::parse(text, nullptr, false);
+  const auto charts = view.is_object() ? view.find("charts") : view.end();
+  if (!view.is_object() || charts == view.end() || !charts->is_array())
+    return names.stands_in(text) ? Left::Nothing : Left::All;
+  Left left = Left::All;
+  for (Json& chart : *charts) {
+    if (!chart.is_array()) continue;
+    Json kept = Json::array();
+    for (Json& each : chart) {
+      if (each.is_string() && names.has(each.get_ref<const std::string&>())) {
+        left = Left::Some;
+      } else {
+        kept.push_back(std::move(each));
+      }
+    }
+    chart = std::move(kept);
+  }
+  return left;
+}
+
 }  // namespace
 
 bool topic_names(std::string_view topic, std::string_view device) {
@@ -109,6 +170,38 @@ std::vector<catalog::KeySpan> find_mentions(Engine& engine, const catalog::Catal
     spans.push_back(all);
   }
   return spans;
+}
+
+Result<std::vector<ViewMention>> find_views(Engine& engine, const catalog::Catalog& catalog,
+                                            const catalog::Erased& erased) {
+  std::vector<ViewMention> found;
+  if (erased.devices.empty() && erased.series.empty()) return found;
+  const auto id = engine.find_namespace(wire::kViewsNamespace);
+  if (!id.ok() || !catalog.has_namespace(std::string(wire::kViewsNamespace))) return found;
+  const ErasedNames names(erased);
+  // What erases views themselves does not write them again.
+  const auto is_view = [](const auto& each) {
+    return each.namespace_name == wire::kViewsNamespace;
+  };
+  const bool takes_views = std::any_of(erased.devices.begin(), erased.devices.end(), is_view) ||
+                           std::any_of(erased.series.begin(), erased.series.end(), is_view);
+  ReadOptions options;
+  options.fill_cache = false;
+  EC_ASSIGN_OR_RETURN(const auto iterator, engine.scan(id->id, {}, options));
+  for (; iterator->valid(); iterator->next()) {
+    const Bytes key(iterator->key());
+    wire::Value value;
+    if (!wire::decode_value(iterator->value(), value)) continue;
+    Json view;
+    const Left left = take_out(names, value.text, view);
+    if (left == Left::All) continue;
+    ViewMention& mention = found.emplace_back(ViewMention{id->id, key, {}});
+    if (left == Left::Nothing || takes_views) continue;
+    const std::string rest = view.dump(-1, ' ', false, Json::error_handler_t::replace);
+    wire::append_value(wire::Value::of_text(rest), mention.value);
+  }
+  EC_TRY(iterator->status());
+  return found;
 }
 
 }  // namespace edgecase::erase
