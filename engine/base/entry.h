@@ -113,6 +113,13 @@ struct NumberRun {
   }
 };
 
+// A group that stands where a cursor does, unread. The key is borrowed.
+struct WholeGroup {
+  NumberSummary numbers;
+  ByteView last;  // full key
+  SequenceNumber sequence_max = 0;
+};
+
 // A cursor over one source (a memtable, a table, a merge) in one direction. Owned by one thread.
 // The key of the current entry is known without reading a value, so that a merge of many tables
 // reads only the groups it returns something from. Deletes are entries like any other.
@@ -162,6 +169,12 @@ class EntryCursor {
   virtual void skip(std::size_t count) {
     for (; count > 0 && valid(); --count) next();
   }
+  // Only when valid(): whether the current entry is the first of a group that lies within the
+  // cursor's bounds, that is not read yet, and whose numbers are known all the same: `group`, whose
+  // views hold until the cursor moves. Nothing is read for it.
+  virtual bool whole_group(WholeGroup& /*group*/) { return false; }
+  // Behind it.
+  virtual void skip_group() {}
   // Forward: to the first entry with full key >= `full_key`; reverse: to the last with full key <=
   // it.
   virtual void seek(ByteView full_key) = 0;

@@ -100,6 +100,8 @@ Result<std::string> inspect_metadata_table(std::unique_ptr<RandomAccessFile> fil
   engine::UMetaTotals totals;
   std::uint64_t filter_bytes = 0;
   std::uint64_t page_index_bytes = 0;
+  std::uint64_t summarized_groups = 0;
+  std::uint64_t summary_bytes = 0;
   for (std::size_t i = 0; i < table->blocks().size(); ++i) {
     EC_ASSIGN_OR_RETURN(auto block, table->read_block(i));
     filter_bytes += block->filter_bytes();
@@ -110,6 +112,8 @@ Result<std::string> inspect_metadata_table(std::unique_ptr<RandomAccessFile> fil
       const engine::UMetaRecord& record = records.record();
       totals.entries += record.entries;
       page_index_bytes += record.pages.size();
+      summarized_groups += record.numbers.empty() ? 0 : 1;
+      summary_bytes += record.numbers.size();
     }
   }
   const engine::UMetaProperties& properties = table->properties();
@@ -125,6 +129,8 @@ Result<std::string> inspect_metadata_table(std::unique_ptr<RandomAccessFile> fil
   add_fact(out, "blocks", table->blocks().size());
   add_fact(out, "filter bytes", filter_bytes);
   add_fact(out, "page index bytes", page_index_bytes);
+  add_fact(out, "groups with a summary of numbers", summarized_groups);
+  add_fact(out, "summary bytes", summary_bytes);
   add_fact(out, "items", properties.totals.items);
   add_fact(out, "entries", properties.totals.entries);
   add_fact(out, "deletes", properties.totals.deletes);

@@ -7,6 +7,7 @@
 #include "base/crc32c.h"
 #include "check/item_facts.h"
 #include "metadata/bloom_filter.h"
+#include "metadata/number_summary.h"
 #include "value/page_index.h"
 #include "value/plain_page.h"
 
@@ -41,6 +42,18 @@ bool page_leads_to(const UMetaRecord& record, const Item& item, const SealOverhe
   bool found = false;
   return unpack_page(ByteView(item.bytes).substr(place->offset, place->size), unpacked, page) &&
          find_in_page(page, user_key_of(full_key), record.sequence_max, entry, found) && found;
+}
+
+// Whether the record's summary is that of these numbers.
+bool tells_of(const UMetaRecord& record, const NumberGathering& numbers) {
+  Bytes bytes;
+  numbers.append_to(bytes);
+  NumberSummary said;
+  NumberSummary found;
+  if (!parse_number_summary(record.numbers, said) || !parse_number_summary(bytes, found))
+    return false;
+  said.count = found.count = record.entries;
+  return is_same_summary(said, found);
 }
 
 }  // namespace
@@ -242,9 +255,11 @@ Status TableCheck::check_record(const UMetaRecord& record, const std::string& pl
   }
   bool filtered_out = false;
   bool paged_out = false;
+  NumberGathering numbers;
   const auto facts = read_item(*item, id, [&](const EntryView& entry) {
     paged_out =
         paged_out || !page_leads_to(record, *item, (*values)->seal_overhead(), entry.full_key);
+    if (!record.numbers.empty()) numbers.add(entry);
     if (record.filter.empty()) return;
     const auto hash = filter_hash(record.type, entry.full_key);
     filtered_out = filtered_out || (hash && !filter_may_contain(record.filter, *hash));
@@ -267,6 +282,8 @@ Status TableCheck::check_record(const UMetaRecord& record, const std::string& pl
     return differs(place, "largest sequence", record.sequence_max, facts->sequence_max);
   if (paged_out) return corruption(place + ": the page index does not lead to a key of the item");
   if (filtered_out) return corruption(place + ": the filter does not know a key of the item");
+  if (!record.numbers.empty() && !tells_of(record, numbers))
+    return corruption(place + ": the summary of its numbers is not what the item holds");
   return ok();
 }
 

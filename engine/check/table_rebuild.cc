@@ -57,6 +57,7 @@ Status TableRebuild::add_item(const ValueTableReader& values, const ValuePointer
   keys_.clear();
   item_values_.clear();
   entries_.clear();
+  numbers_.clear();
   std::optional<ItemFacts> facts;
   if (item.ok()) {
     // The reader's views hold for one entry.
@@ -64,6 +65,7 @@ Status TableRebuild::add_item(const ValueTableReader& values, const ValuePointer
       keys_.emplace_back(entry.full_key);
       item_values_.emplace_back(copy != nullptr ? entry.value : ByteView());
       entries_.push_back(entry);
+      numbers_.add(entry);
     });
   }
   if (!facts) {
@@ -117,6 +119,9 @@ Status TableRebuild::add_record(const ItemFacts& facts, const ValuePointer& poin
   record.pointer = pointer;
   record.filter = filter;
   record.pages = page_index_;
+  Bytes numbers;
+  if (facts.type == ItemType::SeriesGroup) numbers_.append_to(numbers);
+  record.numbers = numbers;
   open.last = facts.last;
   sequence_max_ = std::max(sequence_max_, facts.sequence_max);
   return open.table->add(record);

@@ -9,6 +9,7 @@
 #include "check/findings.h"
 #include "check/item_facts.h"
 #include "check/store_files.h"
+#include "metadata/number_summary.h"
 #include "metadata/umeta_writer.h"
 #include "value/value_table_writer.h"
 
@@ -60,6 +61,7 @@ class TableRebuild {
   std::vector<Bytes> item_values_;
   std::vector<EntryView> entries_;
   Bytes page_index_;
+  NumberGathering numbers_;  // of the same
   std::vector<TableMetadata> tables_;
   std::vector<ValueFileMetadata> value_files_;
   SequenceNumber sequence_max_ = 0;

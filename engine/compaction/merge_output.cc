@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "file/file_names.h"
+#include "metadata/number_summary.h"
 #include "value/group.h"
 
 namespace edgecase::engine {
@@ -94,6 +95,13 @@ Status MergeOutput::cut() {
   append_item_filter(filter_, record.type, pointer.size_bytes, entries);
   record.filter = filter_;
   record.pages = values->page_index();
+  numbers_.clear();
+  if (record.type == ItemType::SeriesGroup) {
+    NumberGathering gathering;
+    for (const EntryView& entry : entries) gathering.add(entry);
+    gathering.append_to(numbers_);
+  }
+  record.numbers = numbers_;
   EC_TRY(write_record(0, record));
   group_.clear();
   gathered_bytes_ = 0;

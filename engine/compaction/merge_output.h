@@ -107,6 +107,7 @@ class MergeOutput {
   std::uint64_t gathered_bytes_ = 0;
   BucketFiles values_;
   Bytes filter_;
+  Bytes numbers_;  // its summary
   TableOutput output_;
   std::uint64_t bytes_written_ = 0;
   std::vector<std::string> created_;

@@ -358,6 +358,28 @@ void MergeCursor::skip() {
   while (settle() && full_key() == ByteView(key)) discard_winner();
 }
 
+bool MergeCursor::whole_group(WholeGroup& group) {
+  if (!settle() || children_[winner_.child].is_loaded() ||
+      !children_[winner_.child].cursor->whole_group(group))
+    return false;
+  std::size_t other = runner_up();
+  // A bound may lie far before the first entry behind it.
+  while (other != kNone && children_[other].cursor == nullptr &&
+         children_[other].key <= group.last) {
+    open_child(other);
+    if (!status_.ok()) return false;
+    rebuild();
+    other = runner_up();
+  }
+  return other == kNone || children_[other].key > group.last;
+}
+
+void MergeCursor::skip_group() {
+  children_[winner_.child].cursor->skip_group();
+  take_position(winner_.child);
+  replay();
+}
+
 void MergeCursor::seek(ByteView full_key) {
   gathered_max_ = kGatheredMin;
   winner_steps_ = 0;

@@ -63,6 +63,11 @@ class MergeCursor {
   bool keeps_large_values() const { return children_[last_child_].cursor->keeps_large_values(); }
   // Steps over the next entry without loading it. Only when valid().
   void skip();
+  // Only when valid(): whether the next entry is the first of a group that is told of unread
+  // (EntryCursor::whole_group()) and in which no other source has a key.
+  bool whole_group(WholeGroup& group);
+  // Behind it.
+  void skip_group();
   // Forward: to the first entry with full key >= `full_key`; reverse: to the last with full key <=
   // it.
   void seek(ByteView full_key);

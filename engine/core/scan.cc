@@ -87,6 +87,8 @@ class ScanIterator final : public Iterator {
         range_(std::move(range)),
         direction_(options.direction),
         large_value_bytes_(options.large_value_bytes),
+        summarizes_(options.summaries && options.direction == Direction::Forward &&
+                    options.newer_than == 0),
         on_damage_(options.on_damage),
         host_(std::move(host)),
         revocations_(revocations),
@@ -96,11 +98,19 @@ class ScanIterator final : public Iterator {
 
   bool valid() const override { return valid_; }
   const Status& status() const override { return status_; }
-  ByteView key() const override { return user_key_of(entry_->full_key); }
-  ByteView value() override { return valid_ && !is_large() ? entry_->value : ByteView(); }
-  CommitPosition position() const override { return entry_->sequence; }
+  ByteView key() const override {
+    return user_key_of(at_group_ ? merge_->full_key() : entry_->full_key);
+  }
+  ByteView value() override {
+    read_group();
+    return valid_ && !is_large() ? entry_->value : ByteView();
+  }
+  CommitPosition position() const override {
+    return at_group_ ? group_.sequence_max : entry_->sequence;
+  }
 
   Result<std::unique_ptr<LargeValue>> large_value() override {
+    read_group();
     if (!valid_ || large_value_bytes_ == kNoLargeValues) return std::unique_ptr<LargeValue>();
     const bool is_last = entry_ == &run_.back();
     if (is_last) {
@@ -119,12 +129,16 @@ class ScanIterator final : public Iterator {
 
   void next() override {
     if (!valid_ || !keep_current()) return;
+    read_group();
+    if (!valid_) return;
     if (!find_in_run(static_cast<std::size_t>(entry_ - run_.data()) + 1)) settle();
   }
 
   std::size_t take_numbers(ByteView end, NumberColumns& columns) override {
     columns.clear();
     if (!valid_ || !keep_current()) return 0;
+    read_group();
+    if (!valid_) return 0;
     const ByteView first = entry_->full_key;
     if (first.size() < kNamespacePrefixBytes + sizeof(std::uint64_t) || !is_number(*entry_) ||
         kNumberBytes >= large_value_bytes_)
@@ -140,11 +154,27 @@ class ScanIterator final : public Iterator {
     return run.size();
   }
 
+  bool take_summary(ByteView end, NumberSummary& summary) override {
+    if (!valid_ || !keep_current()) return false;
+    if (!at_group_) return false;
+    if (!(end.empty() || user_key_of(group_.last) < end) || !is_group_shown()) {
+      read_group();
+      return false;
+    }
+    summary = group_.numbers;
+    if (on_damage_) pass(group_.last);
+    at_group_ = false;
+    merge_->skip_group();
+    settle();
+    return true;
+  }
+
   void seek(ByteView key) override {
     if (!status_.ok() || !keep_current()) return;
     Bytes target = make_full_key(id_, key);
     const bool forward = direction_ == Direction::Forward;
     valid_ = false;
+    at_group_ = false;
     if (forward ? !range_.upper.empty() && target >= range_.upper : target < range_.lower) return;
     if (forward && target < range_.lower) target = range_.lower;
     if (!forward && !range_.upper.empty() && target > range_.upper) target = range_.upper;
@@ -254,12 +284,31 @@ class ScanIterator final : public Iterator {
     return true;
   }
 
-  void settle() {
+  // All of the group before which the merge stands, and nothing else.
+  bool is_group_shown() const {
+    return group_.sequence_max <= at_.visible &&
+           (hidden_.empty() || !hidden_.touches(merge_->full_key(), group_.last)) &&
+           (expiry_.empty() || !expiry_.hides(merge_->full_key()));
+  }
+
+  // Stands on an entry then, or is not valid.
+  void read_group() {
+    while (at_group_) settle(true);
+  }
+
+  // `reads`: the next group, whatever is known of it.
+  void settle(bool reads = false) {
     valid_ = false;
+    at_group_ = false;
     for (;;) {
       if (on_damage_ && !run_.empty()) pass(run_.back().full_key);
       run_ = {};
       while (merge_->valid() && (expiry_.empty() || skip_expired())) {
+        if (summarizes_ && !std::exchange(reads, false) && merge_->whole_group(group_) &&
+            is_group_shown()) {
+          valid_ = at_group_ = true;
+          return;
+        }
         run_ = merge_->take();
         if (find_in_run(0)) {
           valid_ = true;
@@ -366,6 +415,7 @@ class ScanIterator final : public Iterator {
   FullKeyRange range_;
   Direction direction_;
   std::uint64_t large_value_bytes_;
+  bool summarizes_;
   const std::function<void(const DamagedKeys&)> on_damage_;
   const ScanHost host_;
   std::uint64_t revocations_;  // as counted when that was looked at
@@ -377,6 +427,8 @@ class ScanIterator final : public Iterator {
   std::span<const EntryView> run_;    // what the merge gave last
   const EntryView* entry_ = nullptr;  // of run_, while valid_
   bool valid_ = false;
+  bool at_group_ = false;  // valid_, but before the merge's next group, unread, of which group_ is
+  WholeGroup group_;
   Status status_;
 };
 

@@ -8,6 +8,8 @@
 //              12     4  required features, a bit each; a reader refuses what it does not know.
 //                        Bit 0: encrypted
 //                        Bit 1: of value tables: parts may be packed (value/group_format.h)
+//                        Bit 2: of metadata tables: records may have summaries of numbers
+//                        (metadata/number_summary.h)
 //              16    16  store id
 //              32     8  file number
 //              40     4  reserved, 0
@@ -56,6 +58,7 @@ inline constexpr std::uint32_t kTableSectionsMaxBytes = 64u << 20;
 
 inline constexpr std::uint32_t kFeatureEncrypted = 1;
 inline constexpr std::uint32_t kFeaturePacked = 2;
+inline constexpr std::uint32_t kFeatureNumberSummaries = 4;
 
 struct TableFormat {
   std::string_view magic;  // 8 bytes

@@ -7,6 +7,7 @@
 #include "base/coding.h"
 #include "base/hash.h"
 #include "metadata/bloom_filter.h"
+#include "metadata/number_summary.h"
 
 namespace edgecase::engine {
 namespace {
@@ -68,6 +69,7 @@ void UMetaBlockBuilder::add(const UMetaRecord& record) {
   if (one_sequence) flags |= kRecordOneSequence;
   if (!record.filter.empty()) flags |= kRecordFilter;
   if (!record.pages.empty()) flags |= kRecordPages;
+  if (!record.numbers.empty()) flags |= kRecordNumbers;
   records_.push_back(static_cast<char>(flags));
   append_shared(records_, record.first, previous_first_);
   if (record.type != ItemType::Single) {
@@ -84,6 +86,7 @@ void UMetaBlockBuilder::add(const UMetaRecord& record) {
   append_varint64(records_, record.pointer.size_bytes);
   if (!record.filter.empty()) append_varint64(records_, record.filter.size());
   if (!record.pages.empty()) append_length_prefixed(records_, record.pages);
+  if (!record.numbers.empty()) append_length_prefixed(records_, record.numbers);
   filters_.append(record.filter);
   previous_first_ = record.first;
   previous_ = record.pointer;
@@ -206,11 +209,17 @@ bool UMetaDecoder::next() {
   std::uint64_t distance = 0;
   std::uint32_t filter_size = 0;
   record_.pages = {};
+  record_.numbers = {};
   if (!take_varint64(input, distance) || !take_varint32(input, record_.pointer.size_bytes) ||
       ((flags & kRecordFilter) != 0 && (!take_varint32(input, filter_size) || filter_size == 0 ||
                                         filter_size > filters_.size() - state_.filter_offset)) ||
       ((flags & kRecordPages) != 0 &&
-       (!take_length_prefixed(input, kPageIndexMaxBytes, record_.pages) || record_.pages.empty())))
+       (!take_length_prefixed(input, kPageIndexMaxBytes, record_.pages) ||
+        record_.pages.empty())) ||
+      ((flags & kRecordNumbers) != 0 &&
+       (record_.type != ItemType::SeriesGroup ||
+        !take_length_prefixed(input, kNumberSummaryMaxBytes, record_.numbers) ||
+        record_.numbers.empty())))
     return false;
   record_.pointer.offset_bytes = expected + static_cast<std::uint64_t>(unzigzag(distance));
   record_.filter = filters_.substr(state_.filter_offset, filter_size);
@@ -348,6 +357,8 @@ void take_rest(KnownRecord& input, unsigned flags, bool is_first, const char* fi
   record.filter = ByteView(filters + state.filter_offset, filter);
   state.filter_offset += static_cast<std::uint32_t>(filter);
   record.pages = (flags & kRecordPages) != 0 ? input.take_bytes(input.take_varint()) : ByteView();
+  record.numbers =
+      (flags & kRecordNumbers) != 0 ? input.take_bytes(input.take_varint()) : ByteView();
 }
 
 }  // namespace

@@ -23,8 +23,9 @@ struct UMetaRecord {
   SequenceNumber sequence_min = 0;
   SequenceNumber sequence_max = 0;
   ValuePointer pointer;
-  ByteView filter;  // of the item's keys (append_item_filter()); empty: none
-  ByteView pages;   // page index of a plain group; empty: it is read whole
+  ByteView filter;   // of the item's keys (append_item_filter()); empty: none
+  ByteView pages;    // page index of a plain group; empty: it is read whole
+  ByteView numbers;  // summary of a series group (number_summary.h); empty: none
 };
 
 // What of a full key goes into a filter, for an item of `type`; nullopt for none.

@@ -16,9 +16,10 @@
 //
 //   A block is closed at kUMetaBlockBytes of records or kUMetaFilterBytes of filters.
 //
-//   record  1 byte: item type (value_format.h) + 16 when the value file is another than the record
-//                   before's + 32 when all sequences of the item are equal + 64 when it has a
-//                   filter + 128 when it has a page index
+//   record  1 byte: item type (value_format.h) + 8 when it has a summary of its numbers
+//                   + 16 when the value file is another than the record before's
+//                   + 32 when all sequences of the item are equal + 64 when it has a filter
+//                   + 128 when it has a page index
 //           varint: leading bytes of the first key shared with the first key of the record before
 //           length-prefixed: rest of the first full key
 //           groups: varint: leading bytes of the last key shared with the first
@@ -36,6 +37,8 @@
 //           with + 64: varint: size of its filter
 //           with + 128: length-prefixed: page index of a plain group (value/page_index.h), which
 //           like the filter goes with the record from table to table
+//           with + 8 (series groups): length-prefixed: summary of its numbers (number_summary.h),
+//           which goes along as well
 //
 //   A filter belongs to one item and goes with its record, bit for bit, from table to table: a
 //   merge that carries an item by reference need not read it. It holds, for every entry of a plain
@@ -66,7 +69,7 @@
 
 namespace edgecase::engine {
 
-inline constexpr TableFormat kUMetaFormat{"ECUMETA1", 1};
+inline constexpr TableFormat kUMetaFormat{"ECUMETA1", 1, kFeatureNumberSummaries};
 inline constexpr std::string_view kUMetaPurpose = "edgecase metadata table";
 inline constexpr std::size_t kUMetaBlockBytes = 4096;
 inline constexpr std::size_t kUMetaFilterBytes = 8192;
@@ -77,7 +80,8 @@ inline constexpr std::size_t kUMetaBlockMaxBytes = 1u << 20;
 
 inline constexpr std::size_t kFullKeyMax = kKeySizeMaxBytes + kNamespacePrefixBytes;
 
-inline constexpr unsigned char kRecordTypeMask = 15;
+inline constexpr unsigned char kRecordTypeMask = 7;
+inline constexpr unsigned char kRecordNumbers = 8;
 inline constexpr unsigned char kRecordOtherFile = 16;
 inline constexpr unsigned char kRecordOneSequence = 32;
 inline constexpr unsigned char kRecordFilter = 64;

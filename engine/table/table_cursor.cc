@@ -4,6 +4,8 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/ordinal.h"
+#include "metadata/number_summary.h"
 
 namespace edgecase::engine {
 namespace {
@@ -446,6 +448,24 @@ std::size_t TableCursor::take_numbers(ByteView until, NumberRun& run) {
       item_.add_numbers(index_, options_.direction, lowest, forward() ? until : ByteView(), run);
   skip(count);
   return count;
+}
+
+bool TableCursor::whole_group(WholeGroup& group) {
+  if (at_entry_ || !forward() || check_bound_) return false;
+  const UMetaRecord& of = record();
+  constexpr std::size_t kKeyMin = kNamespacePrefixBytes + sizeof(std::uint64_t);
+  if (of.numbers.empty() || of.deletes != 0 || of.first.size() < kKeyMin ||
+      of.last.size() != of.first.size() || !parse_number_summary(of.numbers, group.numbers))
+    return false;
+  const auto ordinal_of = [](ByteView key) {
+    return load_ordinal(key.data() + key.size() - sizeof(std::uint64_t));
+  };
+  group.numbers.count = of.entries;
+  group.numbers.first_ordinal = ordinal_of(of.first);
+  group.numbers.last_ordinal = ordinal_of(of.last);
+  group.last = of.last;
+  group.sequence_max = of.sequence_max;
+  return true;
 }
 
 // A run lies within one item, and within one page of it.

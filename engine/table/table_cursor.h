@@ -45,6 +45,8 @@ class TableCursor final : public EntryCursor {
   std::span<const EntryView> loaded_run() override;
   std::size_t take_numbers(ByteView until, NumberRun& run) override;
   void skip(std::size_t count) override;
+  bool whole_group(WholeGroup& group) override;
+  void skip_group() override { next_record(); }
   void seek(ByteView full_key) override;
   bool damaged_keys(Bytes& first, Bytes& last) const override;
 

@@ -8,6 +8,7 @@
 #include "buffer/cbuffer.h"
 #include "edgecase/engine.h"
 #include "file/file_names.h"
+#include "metadata/number_summary.h"
 #include "metadata/umeta_writer.h"
 #include "table/bucket_files.h"
 #include "table/series_gathering.h"
@@ -54,7 +55,8 @@ class TablesBuilder {
   Status write_single(const EntryView& entry);
   Status write_record(std::unique_ptr<UMetaWriter>& table, ItemType type,
                       const ValuePointer& pointer, const ItemSummary& summary,
-                      std::span<const EntryView> filtered, ByteView pages = {});
+                      std::span<const EntryView> filtered, ByteView pages = {},
+                      ByteView numbers = {});
   Result<std::unique_ptr<UMetaWriter>> create_table();
   Status finish_table(UMetaWriter& table, TableKind kind, LifeClass life);
   template <typename Writer>
@@ -69,6 +71,7 @@ class TablesBuilder {
   std::vector<SequenceNumber> sequences_;
   SeriesGathering series_;  // of one with GroupCodec::Series
   Bytes filter_;            // of the item being written
+  Bytes numbers_;           // its summary
   TableOutput output_;
   std::uint64_t pieces_ = 0;  // value tables that were closed for their size
   std::vector<std::string> created_;
@@ -248,8 +251,14 @@ Status TablesBuilder::write_group(SeriesGathering::Group& group) {
   context_.raise_limits.raise(columns.sequences());
   EC_ASSIGN_OR_RETURN(ValueTableWriter* const values, values_.open(group.expiry));
   EC_ASSIGN_OR_RETURN(const ValuePointer pointer, values->append_group(columns));
+  ValueClass value_class = ValueClass::Other;
+  const auto numbers = columns.numbers_of_one_series(value_class);
+  numbers_.clear();
+  append_number_summary(
+      numbers_, value_class == ValueClass::Integer ? NumberType::Integer : NumberType::Float,
+      numbers);
   EC_TRY(write_record(groups_tables_[group.life], ItemType::SeriesGroup, pointer, columns.summary(),
-                      columns.heads()));
+                      columns.heads(), {}, numbers_));
   columns.clear();
   return close_pieces();
 }
@@ -302,7 +311,8 @@ Status TablesBuilder::write_single(const EntryView& entry) {
 
 Status TablesBuilder::write_record(std::unique_ptr<UMetaWriter>& table, ItemType type,
                                    const ValuePointer& pointer, const ItemSummary& summary,
-                                   std::span<const EntryView> filtered, ByteView pages) {
+                                   std::span<const EntryView> filtered, ByteView pages,
+                                   ByteView numbers) {
   if (!table) {
     EC_ASSIGN_OR_RETURN(table, create_table());
   }
@@ -311,6 +321,7 @@ Status TablesBuilder::write_record(std::unique_ptr<UMetaWriter>& table, ItemType
   append_item_filter(filter_, type, pointer.size_bytes, filtered);
   record.filter = filter_;
   record.pages = pages;
+  record.numbers = numbers;
   return table->add(record);
 }
 

@@ -156,6 +156,16 @@ std::span<const EntryView> SeriesColumns::heads() {
   return heads_;
 }
 
+std::span<const std::uint64_t> SeriesColumns::numbers_of_one_series(ValueClass& value_class) const {
+  if (runs_.size() != 1 || runs_.front().is_short) return {};
+  value_class = static_cast<ValueClass>(classes_.front());
+  const bool is_number = value_class == ValueClass::Double || value_class == ValueClass::Integer;
+  if (!is_number || std::count(classes_.begin(), classes_.end(), classes_.front()) !=
+                        static_cast<std::ptrdiff_t>(classes_.size()))
+    return {};
+  return numbers_;
+}
+
 void SeriesColumns::append_body(Bytes& out, Packer* packer) {
   encoded_.clear();
   ByteView previous_prefix;

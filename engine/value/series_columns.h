@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/entry.h"
+#include "value/group_format.h"
 
 namespace edgecase::engine {
 
@@ -41,6 +42,9 @@ class SeriesColumns {
   std::span<SequenceNumber> sequences() { return sequences_; }
   // An entry of each series, and every short key: what a filter is made of.
   std::span<const EntryView> heads();
+  // The numbers of all entries, as they lie in values behind the tag, where they are of one series
+  // and of one class, Double or Integer; else empty.
+  std::span<const std::uint64_t> numbers_of_one_series(ValueClass& value_class) const;
   // Without a packer nothing is packed.
   void append_body(Bytes& out, Packer* packer = nullptr);
   void clear();

@@ -107,6 +107,8 @@ struct ReadOptions {
   // scan(), range_stats() and summarize(): only entries that were committed after it, as far as
   // they are current: what a newer one, a delete or a rule hides stays hidden.
   CommitPosition newer_than = 0;
+  // scan() only, Forward, without newer_than: Iterator::take_summary() answers where it can.
+  bool summaries = false;
   Patience* patience = nullptr;  // of range_stats() and summarize(); null: nobody is asked
   // scan() only: is told of damage that the scan comes to, which then goes on behind it. An older
   // version of what is lost is never shown in its place. Null: the scan ends there, with

@@ -41,6 +41,27 @@ struct NumberColumns {
   }
 };
 
+enum class NumberType : unsigned char { Float, Integer };
+
+// What is known of many entries of one series (GroupCodec::Series) without reading their values.
+// Numbers are the bits of a double or of a signed integer, as `type` says.
+struct NumberSummary {
+  NumberType type = NumberType::Float;
+  std::uint64_t count = 0;
+  // The last 8 bytes of the first and of the last key, big-endian; the numbers there.
+  std::uint64_t first_ordinal = 0;
+  std::uint64_t last_ordinal = 0;
+  std::uint64_t first = 0;
+  std::uint64_t last = 0;
+  // No double among them is a zero of another sign than some other one.
+  std::uint64_t min = 0;
+  std::uint64_t max = 0;
+  // Integers: exact. Doubles: `sum` + `sum_low`, unrounded, at most (count * 2^-52)^2 of the sum of
+  // their magnitudes off the exact one.
+  std::uint64_t sum = 0;
+  double sum_low = 0;
+};
+
 class Iterator {
  public:
   virtual ~Iterator() = default;
@@ -72,6 +93,13 @@ class Iterator {
   }
   // The place of the entry in the order of commits (Engine::committed()). Only when valid().
   virtual std::uint64_t position() const = 0;
+  // With ReadOptions::summaries, only when valid(): whether it stood on the first entry of a group
+  // that nothing else cuts (no newer entry, delete, erasure or expiry), whose keys all lie before
+  // `end` (empty: no bound) and of which `summary` is known; it is behind the group then, and no
+  // drive of values was asked. False: it stands on an entry whose value is at hand, as valid() and
+  // key() now say: what is damaged (ReadOptions::on_damage) it has stepped over. Ask this before
+  // value(), large_value() and position() of each entry.
+  virtual bool take_summary(ByteView /*end*/, NumberSummary& /*summary*/) { return false; }
   virtual const Status& status() const = 0;
 };
 

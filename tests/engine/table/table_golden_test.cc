@@ -10,7 +10,9 @@
 #include "base/coding.h"
 #include "edgecase/random.h"
 #include "engine/table/table_test_store.h"
+#include "metadata/number_summary.h"
 #include "metadata/umeta_reader.h"
+#include "table/record_cursor.h"
 #include "value/value_table_reader.h"
 
 namespace edgecase::engine {
@@ -93,6 +95,26 @@ std::vector<OwnedEntry> packed_golden_entries() {
   return entries;
 }
 
+// One group a series: decimals, all bits, integers, what is mixed, a few.
+std::vector<OwnedEntry> summarized_golden_entries() {
+  std::vector<OwnedEntry> entries;
+  SequenceNumber sequence = 100;
+  for (const char series : {'a', 'b', 'c', 'd', 'e'})
+    for (std::uint64_t i = 0; i < (series == 'e' ? 20 : 80); ++i) {
+      // A scope for each: groups do not go beyond one.
+      Bytes key = Bytes("dev") + series + "x";
+      for (int shift = 56; shift >= 0; shift -= 8)
+        key.push_back(static_cast<char>((kStart + i * 1'000'000) >> shift));
+      const bool is_integer = series == 'c' || (series == 'd' && i % 2 == 0);
+      const double number = series == 'b' ? static_cast<double>(i * i + 1) / 7
+                                          : static_cast<double>(200 + i % 9) / 10;
+      entries.push_back({make_full_key(1, key), ++sequence, EntryKind::Put,
+                         is_integer ? tagged(kIntegerTag, 0 - i * i * i) : golden_real(number)});
+    }
+  entries.push_back({make_full_key(2, "a plain one"), ++sequence, EntryKind::Put, "v"});
+  return entries;
+}
+
 struct GoldenTables {
   std::array<const char*, 2> value_tables;
   std::array<const char*, 2> metadata_tables;
@@ -104,6 +126,11 @@ constexpr GoldenTables kVersion1{
 constexpr GoldenTables kVersion1Packed{
     {"value-table-v1-packed-series.val", "value-table-v1-packed-plain.val"},
     {"metadata-table-v1-packed-groups.meta", nullptr}};
+
+// Groups that have a summary of their numbers, in every form, beside some that have none.
+constexpr GoldenTables kVersion1Summaries{
+    {"value-table-v1-summaries-series.val", "value-table-v1-summaries-plain.val"},
+    {"metadata-table-v1-summaries.meta", nullptr}};
 
 Bytes read_golden(const std::string& name) {
   std::ifstream file(std::string(EDGECASE_GOLDEN_DIRECTORY) + "/" + name, std::ios::binary);
@@ -179,6 +206,7 @@ void check_golden(const GoldenTables& names, const std::vector<OwnedEntry>& entr
   for (const OwnedEntry& entry : entries)
     for (const auto& table : store.tables) {
       const auto got = store.cache->get(table, entry.full_key, true);
+      INFO(got.status().to_string());
       REQUIRE(got.ok());
       if (!got->has_value()) continue;
       ++found;
@@ -195,6 +223,55 @@ TEST_CASE("table: version 1 stays readable") {
 
 TEST_CASE("table: version 1 with packed parts stays readable") {
   check_golden(kVersion1Packed, packed_golden_entries(), true);
+}
+
+TEST_CASE("table: version 1 with summaries of numbers stays readable") {
+  check_golden(kVersion1Summaries, summarized_golden_entries(), false);
+  TableTestStore store;
+  load_golden(store, kVersion1Summaries);
+  struct Want {
+    bool is_there;
+    NumberType type;
+    std::uint64_t first, last, min, max, sum;
+  };
+  const auto bits = [](double number) { return std::bit_cast<std::uint64_t>(number); };
+  const auto whole = [](std::int64_t number) { return static_cast<std::uint64_t>(number); };
+  const Want wants[] = {
+      {true, NumberType::Float, bits(20), bits(20.7), bits(20), bits(20.8), 0},
+      {true, NumberType::Float, bits(1.0 / 7), bits(6242.0 / 7), bits(1.0 / 7), bits(6242.0 / 7),
+       0},
+      {true, NumberType::Integer, 0, whole(-493'039), whole(-493'039), 0, whole(-9'985'600)},
+      {false, {}, 0, 0, 0, 0, 0},
+      {false, {}, 0, 0, 0, 0, 0}};
+  std::size_t at = 0;
+  for (RecordCursor records = store.cache->records({store.tables.front()}); records.valid();
+       records.next_record()) {
+    if (namespace_of(records.record().first) != 1) break;
+    CAPTURE(at);
+    REQUIRE(at < std::size(wants));
+    const Want& want = wants[at++];
+    NumberSummary got;
+    REQUIRE(parse_number_summary(records.record().numbers, got) == want.is_there);
+    if (!want.is_there) continue;
+    CHECK(got.type == want.type);
+    CHECK(got.first == want.first);
+    CHECK(got.last == want.last);
+    CHECK(got.min == want.min);
+    CHECK(got.max == want.max);
+    if (want.type == NumberType::Integer) {
+      CHECK(got.sum == want.sum);
+    } else {
+      // Exact to more than a double can show.
+      long double sum = 0;
+      for (const OwnedEntry& entry : summarized_golden_entries()) {
+        if (entry.full_key.substr(4, 4) != records.record().first.substr(4, 4)) continue;
+        sum += std::bit_cast<double>(decode_fixed64(entry.value.data() + 1));
+      }
+      CHECK(std::bit_cast<double>(got.sum) == doctest::Approx(static_cast<double>(sum)));
+      CHECK(got.sum_low != 0);
+    }
+  }
+  CHECK(at == std::size(wants));
 }
 
 }  // namespace

@@ -1,0 +1,393 @@
+// Scans that take summaries of groups: they answer as by reading every value, whatever was
+// overwritten, deleted, erased, has expired or is seen by an old snapshot.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "base/coding.h"
+#include "engine/core/expiring_store.h"
+#include "metadata/number_summary.h"
+#include "metadata/umeta_reader.h"
+#include "support/test_seed.h"
+#include "support/test_share.h"
+
+namespace edgecase::engine {
+namespace {
+
+using test::key_at;
+using test::kSecond;
+using test::kStartNs;
+
+Bytes value_of(double number) {
+  Bytes value(1, kFloatTag);
+  append_fixed64(value, std::bit_cast<std::uint64_t>(number));
+  return value;
+}
+Bytes value_of(std::int64_t number) {
+  Bytes value(1, kIntegerTag);
+  append_fixed64(value, static_cast<std::uint64_t>(number));
+  return value;
+}
+double as_double(std::uint64_t bits) {
+  return std::bit_cast<double>(bits);
+}
+
+// What is known of the numbers of a range, in the order of their keys.
+struct Known {
+  std::uint64_t entries = 0;                           // others too
+  std::optional<std::uint64_t> first, last, min, max;  // bits, of doubles
+  double high = 0, low = 0, magnitude = 0;
+  std::uint64_t integers = 0;  // their sum
+  std::uint64_t taken = 0;     // groups, unread
+
+  void add_double(std::uint64_t bits) {
+    if (!min || as_double(bits) < as_double(*min)) min = bits;
+    if (!max || as_double(bits) > as_double(*max)) max = bits;
+  }
+  void add(std::uint64_t bits) {
+    if (!first) first = bits;
+    last = bits;
+    add_double(bits);
+    add_sum(as_double(bits));
+    magnitude += std::fabs(as_double(bits));
+  }
+  void add_sum(double number) {
+    const double next = high + number;
+    const double of_number = next - high;
+    low += (high - (next - of_number)) + (number - of_number);
+    high = next;
+  }
+};
+
+struct Store : test::EngineFixture {
+  explicit Store(bool encrypted = false) {
+    options.group_bytes = 4096;
+    options.memtable_bytes = 256u << 10;
+    if (encrypted) {
+      SecretKey key;
+      key.fill(7);
+      options.encryption = MasterKeys{key};
+    }
+    REQUIRE(open().ok());
+    id = make_namespace("plant", {Placement::Values, GroupCodec::Series, 1});
+  }
+
+  void fill(const std::string& part, int count, double start = 20) {
+    WriteBatch batch;
+    for (int i = 0; i < count; ++i)
+      batch.put(id, key_at(part, kStartNs + i * kSecond), value_of(start + i % 9 / 10.0));
+    REQUIRE(engine->write(batch, Durability::Sync).ok());
+  }
+
+  std::unique_ptr<Iterator> scan(const KeyRange& range, ReadOptions how, bool summaries) {
+    how.summaries = summaries;
+    auto iterator = engine->scan(id, range, how);
+    REQUIRE(iterator.ok());
+    return *std::move(iterator);
+  }
+
+  // `end`: the end of a window, before which summaries count; behind it everything is read.
+  Known ask(const KeyRange& range, const ReadOptions& how, bool summaries, ByteView end = {}) {
+    Known known;
+    const auto iterator = scan(range, how, summaries);
+    while (iterator->valid()) {
+      NumberSummary numbers;
+      if (iterator->take_summary(end, numbers)) {
+        known.entries += numbers.count;
+        ++known.taken;
+        if (numbers.type == NumberType::Integer) {
+          known.integers += numbers.sum;
+          continue;
+        }
+        if (!known.first) known.first = numbers.first;
+        known.last = numbers.last;
+        known.add_double(numbers.min);
+        known.add_double(numbers.max);
+        known.add_sum(as_double(numbers.sum));
+        known.add_sum(numbers.sum_low);
+        continue;
+      }
+      if (!iterator->valid()) break;
+      NumberColumns columns;
+      if (summaries && iterator->take_numbers(end, columns) > 0) {
+        known.entries += columns.size();
+        for (const std::uint64_t bits : columns.bits) {
+          if (columns.is_float) {
+            known.add(bits);
+          } else {
+            known.integers += bits;
+          }
+        }
+        continue;
+      }
+      const ByteView value = iterator->value();
+      ++known.entries;
+      if (value.size() == 9 && value.front() == kFloatTag) {
+        known.add(decode_fixed64(value.data() + 1));
+      } else if (value.size() == 9 && value.front() == kIntegerTag) {
+        known.integers += decode_fixed64(value.data() + 1);
+      }
+      iterator->next();
+    }
+    INFO(iterator->status().to_string());
+    REQUIRE(iterator->status().ok());
+    return known;
+  }
+
+  // Both ways. Answers how many groups were not read.
+  std::uint64_t compare(const KeyRange& range, const ReadOptions& how, ByteView end = {}) {
+    const Known want = ask(range, how, false);
+    const Known got = ask(range, how, true, end);
+    CHECK(want.taken == 0);
+    CHECK(got.entries == want.entries);
+    CHECK(got.first == want.first);
+    CHECK(got.last == want.last);
+    CHECK(got.min == want.min);
+    CHECK(got.max == want.max);
+    CHECK(got.integers == want.integers);
+    const double n = static_cast<double>(want.entries);
+    const double off = (got.high - want.high) + (got.low - want.low);
+    CHECK(std::fabs(off) <= 2 * (n * 0x1p-52) * (n * 0x1p-52) * want.magnitude);
+    return got.taken;
+  }
+
+  NamespaceId id = 0;
+};
+
+TEST_CASE("summaries: whole groups answer unread, also without the values drive") {
+  for (const bool encrypted : {false, true}) {
+    CAPTURE(encrypted);
+    Store store(encrypted);
+    store.fill("a", 1000);
+    CHECK(store.compare({}, {}) == 0);  // memory has values, no groups
+    REQUIRE(store.engine->flush().ok());
+    const std::uint64_t groups = store.compare({}, {});
+    CHECK(groups >= 3);
+    // What a bound cuts is read.
+    CHECK(store.compare({key_at("a", kStartNs + kSecond), {}}, {}) == groups - 1);
+    CHECK(store.compare({{}, key_at("a", kStartNs + 998 * kSecond)}, {}) == groups - 1);
+    CHECK(store.compare({}, {}, key_at("a", kStartNs + 998 * kSecond)) == groups - 1);
+    ReadOptions reverse;
+    reverse.direction = Direction::Reverse;
+    CHECK(store.compare({}, reverse) == 0);
+
+    store.reopen();
+    const Known before = store.ask({}, {}, true);
+    store.reopen();
+    store.disk.set_gone("/v", true);
+    const Known away = store.ask({}, {}, true);
+    CHECK(away.entries == 1000);
+    CHECK(away.taken == groups);
+    CHECK(away.min == before.min);
+    CHECK(away.high == before.high);
+    const auto cut = store.engine->scan(store.id, {key_at("a", kStartNs + kSecond), {}}, {});
+    CHECK_FALSE((cut.ok() ? (*cut)->status() : cut.status()).ok());
+    store.disk.set_gone("/v", false);
+  }
+}
+
+TEST_CASE("summaries: what lies across a group makes it be read") {
+  const auto middle = key_at("a", kStartNs + 500 * kSecond);
+  const auto behind = key_at("a", kStartNs + 501 * kSecond);
+  using Change = void (*)(WriteBatch&, NamespaceId, const Bytes&, const Bytes&);
+  const Change changes[] = {[](WriteBatch& batch, NamespaceId id, const Bytes& key, const Bytes&) {
+                              batch.put(id, key, value_of(-99.5));
+                            },
+                            [](WriteBatch& batch, NamespaceId id, const Bytes& key, const Bytes&) {
+                              batch.put(id, key, Bytes(5000, 'x'));  // an item of its own
+                            },
+                            [](WriteBatch& batch, NamespaceId id, const Bytes& key, const Bytes&) {
+                              batch.remove(id, key);
+                            },
+                            [](WriteBatch& batch, NamespaceId id, const Bytes& key,
+                               const Bytes& end) { batch.remove_range(id, key, end); },
+                            [](WriteBatch& batch, NamespaceId id, const Bytes& key,
+                               const Bytes& end) { batch.erase_range(id, key, end); }};
+  for (const Change& change : changes) {
+    CAPTURE(&change - changes);
+    for (const bool flushed : {false, true}) {
+      Store store;
+      store.fill("a", 1000);
+      REQUIRE(store.engine->flush().ok());
+      const std::uint64_t groups = store.compare({}, {});
+      const auto before = store.engine->snapshot();
+      WriteBatch batch;
+      change(batch, store.id, middle, behind);
+      REQUIRE(store.engine->write(batch, Durability::Sync).ok());
+      if (flushed) REQUIRE(store.engine->flush().ok());
+      CHECK(store.compare({}, {}) == groups - 1);
+      ReadOptions old;
+      old.snapshot = before;
+      store.compare({}, old);
+      // A merge writes the group anew, with a summary of what is left.
+      REQUIRE(store.engine->compact({store.id}, {}).ok());
+      store.compare({}, {});
+    }
+  }
+}
+
+TEST_CASE("summaries: what is erased while a scan stands before it is not told") {
+  Store store;
+  store.fill("a", 1000);
+  REQUIRE(store.engine->flush().ok());
+  const auto iterator = store.scan({}, {}, true);
+  REQUIRE(iterator->valid());
+  WriteBatch batch;
+  batch.erase_range(store.id, key_at("a", kStartNs), key_at("a", kStartNs + 10 * kSecond));
+  REQUIRE(store.engine->write(batch, Durability::Sync).ok());
+  NumberSummary numbers;
+  REQUIRE_FALSE(iterator->take_summary({}, numbers));
+  REQUIRE(iterator->valid());
+  CHECK(iterator->key() == ByteView(key_at("a", kStartNs + 10 * kSecond)));
+  CHECK(iterator->value() == ByteView(value_of(20.1)));
+}
+
+TEST_CASE("summaries: a group of which some has expired is read") {
+  Store store;
+  store.fill("a", 1000);
+  REQUIRE(store.engine->flush().ok());
+  const std::uint64_t groups = store.compare({}, {});
+  REQUIRE(store.engine->set_retention({{store.id, "", 2000 * kSecond}}).ok());
+  store.clock.advance(2100 * kSecond);
+  CHECK(store.ask({}, {}, true).entries < 1000);
+  CHECK(store.compare({}, {}) == groups - 1);
+}
+
+TEST_CASE("summaries: a smallest reading that was erased is found nowhere") {
+  for (const Removal removal : {Removal::Overwrite, Removal::Unlink}) {
+    Store store;
+    store.options.removal = removal;
+    store.reopen();
+    store.disk.keep_freed();
+    // No decimal of 15 places: the summary holds all bits of it, and behind them the largest.
+    const double secret = -(0.1 + 0.2);
+    Bytes needle;
+    append_fixed64(needle, std::bit_cast<std::uint64_t>(secret));
+    append_fixed64(needle, std::bit_cast<std::uint64_t>(20.8));
+    store.fill("a", 300);
+    REQUIRE(store.put(store.id, key_at("a", kStartNs + 100 * kSecond), value_of(secret)).ok());
+    REQUIRE(store.engine->flush().ok());
+    // In the metadata as well.
+    bool is_summarized = false;
+    for (const auto& [path, bytes] : store.disk.durable_contents())
+      is_summarized |= path.ends_with(".meta") && bytes.find(needle) != Bytes::npos;
+    CHECK(is_summarized);
+    WriteBatch batch;
+    batch.erase_range(store.id, key_at("a", kStartNs + 100 * kSecond),
+                      key_at("a", kStartNs + 101 * kSecond));
+    REQUIRE(store.engine->write(batch, Durability::Sync).ok());
+    REQUIRE(store.engine->erase().ok());
+    if (removal == Removal::Overwrite) CHECK(store.disk.find_bytes({needle}) == "");
+    for (const auto& file : store.disk.durable_contents())
+      CHECK_MESSAGE(file.second.find(needle) == Bytes::npos, file.first);
+    const Known left = store.ask({}, {}, true);
+    CHECK(left.entries == 299);
+    CHECK(as_double(*left.min) >= 20);
+  }
+}
+
+// Random stores: each question both ways.
+TEST_CASE("summaries answer as values do in random stores") {
+  const std::uint64_t first = test::test_seed(20261129);
+  for (std::uint64_t run = 0; run < test::seeds_of(16, 4); ++run) {
+    const std::uint64_t seed = first + run;
+    CAPTURE(seed);
+    SeededRandom random(seed);
+    Store store(random.below(2) == 0);
+    std::uint64_t taken = 0;
+    std::vector<std::shared_ptr<const Snapshot>> snapshots;
+    const auto some_key = [&] {
+      return key_at(Bytes(1, static_cast<char>('a' + random.below(3))),
+                    kStartNs + static_cast<std::int64_t>(random.below(2000)) * kSecond);
+    };
+    const auto some_value = [&]() -> Bytes {
+      switch (random.below(12)) {
+        case 0: return Bytes("text");
+        case 1: return value_of(static_cast<std::int64_t>(random.next()));
+        case 2: return value_of(random.below(2) == 0 ? 0.0 : -0.0);
+        case 3:
+          return value_of(std::ldexp(1.0 + static_cast<double>(random.below(1000)),
+                                     static_cast<int>(random.below(120)) - 60));
+        default: return value_of(static_cast<double>(random.below(5000)) / 10 - 200);
+      }
+    };
+    for (int step = 0; step < 60; ++step) {
+      CAPTURE(step);
+      WriteBatch batch;
+      switch (random.below(12)) {
+        case 0:
+        case 1:
+        case 2:
+        case 3: {  // a stretch, in order
+          const Bytes part(1, static_cast<char>('a' + random.below(3)));
+          const auto from = static_cast<std::int64_t>(random.below(1500));
+          const bool is_odd = random.below(4) == 0;
+          const std::int64_t whole = static_cast<std::int64_t>(random.next() >> 12);
+          const bool is_integer = random.below(3) == 0;
+          for (std::int64_t i = 0; i < 400; ++i)
+            batch.put(store.id, key_at(part, kStartNs + (from + i) * kSecond),
+                      is_odd && i % 50 == 0 ? some_value()
+                      : is_integer          ? value_of(whole - i)
+                                   : value_of(static_cast<double>(random.below(300)) / 10));
+          break;
+        }
+        case 4:
+          for (int i = 0; i < 5; ++i) batch.put(store.id, some_key(), some_value());
+          break;
+        case 5: batch.remove(store.id, some_key()); break;
+        case 6: {
+          Bytes lower = some_key();
+          Bytes upper = some_key();
+          if (upper < lower) std::swap(lower, upper);
+          if (random.below(2) == 0) {
+            batch.remove_range(store.id, lower, upper);
+          } else {
+            batch.erase_range(store.id, lower, upper);
+          }
+          break;
+        }
+        case 7: REQUIRE(store.engine->flush().ok()); break;
+        case 8: REQUIRE(store.engine->compact({store.id}, {}).ok()); break;
+        case 9:
+          if (snapshots.size() > 2) snapshots.erase(snapshots.begin());
+          snapshots.push_back(store.engine->snapshot());
+          break;
+        case 10:
+          if (random.below(3) == 0) {
+            snapshots.clear();
+            store.executor.run_all();
+            if (random.below(2) == 0) REQUIRE(store.engine->erase().ok());
+            store.reopen();
+          } else {
+            store.executor.run_all();
+          }
+          break;
+        default:
+          if (random.below(4) == 0) {
+            const auto life = static_cast<std::int64_t>(2000 + random.below(3000)) * kSecond;
+            REQUIRE(store.engine->set_retention({{store.id, "", life}}).ok());
+          } else {
+            store.clock.advance(static_cast<std::int64_t>(random.below(60)) * kSecond);
+          }
+      }
+      if (batch.count() > 0) REQUIRE(store.engine->write(batch, Durability::Sync).ok());
+      ReadOptions how;
+      if (!snapshots.empty() && random.below(3) == 0)
+        how.snapshot = snapshots[random.below(snapshots.size())];
+      KeyRange range;
+      if (random.below(2) == 0) range.lower = some_key();
+      if (random.below(2) == 0) range.upper = some_key();
+      if (!range.upper.empty() && range.upper < range.lower) std::swap(range.lower, range.upper);
+      taken += store.compare(range, how, random.below(2) == 0 ? ByteView() : ByteView(some_key()));
+    }
+    CHECK(taken > 0);
+  }
+}
+
+}  // namespace
+}  // namespace edgecase::engine
