@@ -67,7 +67,7 @@ TEST_CASE("views lose the series that are erased, and keep the others") {
   CHECK(room.holds(R"("charts":[["default/cellar/temp"],["other/my%20kitchen/temp"],[]])"));
   CHECK(room.readings("_views") == 2);
   CHECK_FALSE(room.holds("of my kitchen"));
-  // Who erases a view erases all of it.
+  // Erasing a view takes all of it.
   REQUIRE(room.erase("rooms", "_views").ok());
   CHECK(room.readings("_views") == 1);
   CHECK_FALSE(room.holds("other/my"));
