@@ -378,6 +378,20 @@ class PageFlow(unittest.TestCase):
         print(f"the page's files: {bytes_sent / 1024:.0f} KiB")
         self.assertLessEqual(bytes_sent, 150 * 1024)
 
+    def test_a_link_of_3g_is_enough(self):
+        # 400 ms there and back, 50 KiB/s: Chromium's own "3G".
+        slow = {"offline": False, "latency": 400, "downloadThroughput": 51200, "uploadThroughput": 51200}
+        self.browser.call("Network.setCacheDisabled", cacheDisabled=True)
+        self.browser.call("Network.emulateNetworkConditions", **slow)
+        self.addCleanup(self.browser.call, "Network.setCacheDisabled", cacheDisabled=False)
+        self.addCleanup(self.browser.call, "Network.emulateNetworkConditions",
+                        **{**slow, "latency": 0, "downloadThroughput": -1, "uploadThroughput": -1})
+        begun = time.monotonic()
+        self.show(look(TEMP, **{"from": "-1d"}))
+        self.browser.until_shows("Thinned: means of")
+        print(f"a day's chart over 3G: {time.monotonic() - begun:.1f} s")
+        self.assertTrue(self.browser.run("document.querySelector('#trouble').hidden"))
+
     def test_one_record_of_the_audit_log_for_a_view(self):
         def records():
             # Over the socket, which is no page.
