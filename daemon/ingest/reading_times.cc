@@ -1,7 +1,6 @@
 #include "ingest/reading_times.h"
 
 #include <algorithm>
-#include <mutex>
 #include <optional>
 
 #include "wire/reading_key.h"
@@ -59,9 +58,9 @@ std::int64_t ReadingTimes::take_arrival_times(std::int64_t count) {
 Status ReadingTimes::forget(const catalog::SeriesId& series,
                             std::span<const std::int64_t> times_ns) {
   // What is being moved would come back under its new time.
-  std::unique_lock<std::mutex> no_moves;
+  std::optional<MutexLock> no_moves;
   if (undated_ != nullptr && std::any_of(times_ns.begin(), times_ns.end(), wire::is_undated_time)) {
-    no_moves = undated_->hold_moves();
+    no_moves.emplace(undated_->moves_mutex());
   }
   WriteBatch batch;
   char key[wire::kReadingKeyBytes];

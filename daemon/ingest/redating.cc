@@ -246,7 +246,7 @@ Status Redating::move_some(const catalog::SeriesEntry& entry, Slice& slice,
   slice.is_last = true;
   const auto now = parts_.catalog.find(entry.namespace_name, entry.device, entry.sensor);
   if (!now.ok() || now->id != entry.id) return ok();  // erased
-  const std::unique_lock<std::mutex> moves = parts_.periods.hold_moves();
+  const MutexLock moves(parts_.periods.moves_mutex());
   EC_TRY(gather(entry, slice));
   return slice.moves.empty() ? ok() : write(entry, slice, moved);
 }

@@ -18,7 +18,6 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -92,7 +91,7 @@ class UndatedPeriods {
   const std::string& boot_id() const { return boot_id_; }
 
   // While it is held no reading is between its undated time and its own.
-  std::unique_lock<std::mutex> hold_moves() { return std::unique_lock(moves_mutex_); }
+  Mutex& moves_mutex() EC_RETURN_CAPABILITY(moves_mutex_) { return moves_mutex_; }
 
  private:
   struct Entry {
@@ -116,7 +115,7 @@ class UndatedPeriods {
   std::optional<NamespaceId> records_;   // none before the first period
   std::atomic<bool> waits_here_{false};  // whether date_this_boot() may have something to do
   Mutex change_mutex_;                   // one change() at a time, its write included
-  std::mutex moves_mutex_;               // behind the gate of the fences
+  Mutex moves_mutex_;                    // behind the gate of the fences
 
   std::atomic<std::uint64_t> changes_{0};
 

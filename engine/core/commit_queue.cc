@@ -35,13 +35,13 @@ bool CommitQueue::wait_in_queue(Writer& writer) {
   MutexLock lock(mutex_);
   writers_.push_back(&writer);
   if (writers_.size() == 1) {
-    writer.leads_ = state_.exchange(State::Queued, std::memory_order_acq_rel) == State::Free;
+    writer.leads = state_.exchange(State::Queued, std::memory_order_acq_rel) == State::Free;
   } else if (gathered_for_ > 0 && writers_.size() >= gathered_for_) {
     gathered_.notify_one();
   }
-  if (!writer.leads_) writer.wake_.emplace();
-  while (!writer.leads_ && !writer.done_) writer.wake_->wait(mutex_);
-  if (!writer.leads_) return false;
+  if (!writer.leads) writer.wake.emplace();
+  while (!writer.leads && !writer.done) writer.wake->wait(mutex_);
+  if (!writer.leads) return false;
   if (writer.durability == Durability::Sync) gather();
   const RoleScope leads(leading);
   take_group();
@@ -85,8 +85,8 @@ void CommitQueue::finish(std::int64_t synced_ns) {
 void CommitQueue::pop() {
   Writer& finished = *writers_.front();
   writers_.pop_front();
-  finished.done_ = true;
-  if (finished.wake_) finished.wake_->notify_one();
+  finished.done = true;
+  if (finished.wake) finished.wake->notify_one();
 }
 
 // The next one leads, if there is one.
@@ -96,8 +96,8 @@ void CommitQueue::pass_on() {
     return;
   }
   Writer& next = *writers_.front();
-  next.leads_ = true;
-  if (next.wake_) next.wake_->notify_one();
+  next.leads = true;
+  if (next.wake) next.wake->notify_one();
 }
 
 }  // namespace edgecase::engine

@@ -39,12 +39,10 @@ class CommitQueue {
     Status status;
     std::uint64_t last = 0;                 // sequence of its entries
     std::int64_t answer_not_before_ns = 0;  // boot time; 0: at once
-
-   private:
-    friend class CommitQueue;
-    bool leads_ = false;
-    bool done_ = false;
-    std::optional<CondVar> wake_;  // once it waits
+    // The queue's own.
+    bool leads = false;
+    bool done = false;
+    std::optional<CondVar> wake;  // once it waits
   };
 
   // Whether the caller leads now; it does not wait for that, and is nobody's Writer. The group is
