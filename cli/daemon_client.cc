@@ -222,6 +222,8 @@ struct DaemonClient::State {
     // A kept connection may be closed by the daemon just when the next request leaves.
     client->set_keep_alive(false);
     client->set_tcp_nodelay(true);
+    // The library would take gzip: between programs of one machine it costs more than it saves.
+    headers.emplace("Accept-Encoding", "identity");
     if (!connection.token.empty()) headers.emplace("Authorization", "Bearer " + connection.token);
     // The library writes headers as they are: one line must not become two.
     if (!is_one_word(connection.token)) {

@@ -17,6 +17,7 @@
 #include "json_text.h"
 #include "output.h"
 #include "progress.h"
+#include "reading_output.h"
 #include "selection.h"
 #include "target_file.h"
 #include "wire/errors.h"
@@ -211,8 +212,7 @@ class Exporter {
     const Status status =
         client_.get(path_with(wire::routes::kQuery, parameters), [&](std::string_view piece) {
           written = file.write(piece);
-          progress.add(static_cast<std::uint64_t>(std::count(piece.begin(), piece.end(), '\n')),
-                       piece.size());
+          progress.add(is_columnar(request_.format) ? 0 : lines_in(piece), piece.size());
           return written.ok();
         });
     EC_TRY(written);

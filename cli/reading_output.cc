@@ -1,6 +1,7 @@
 #include "reading_output.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -50,13 +51,29 @@ int print_table(DaemonClient& client, std::string_view path, Parameters paramete
 void add_format_option(CLI::App& command, std::string& format) {
   CLI::Option* option =
       command
-          .add_option("--format", format,
-                      "table, csv, ndjson, json or line; else table on a terminal, csv into a pipe")
-          ->check(CLI::IsMember({"table", "csv", "ndjson", "json", "line"}));
+          .add_option(
+              "--format", format,
+              "table, csv, ndjson, json, line, parquet or arrow; else table on a terminal,\n"
+              "csv into a pipe")
+          ->check(CLI::IsMember({"table", "csv", "ndjson", "json", "line", "parquet", "arrow"}));
   command
       .add_flag_callback(
           "--json", [&format] { format = "json"; }, "One JSON document, as --format json")
       ->excludes(option);
+}
+
+bool is_columnar(std::string_view format) {
+  return format == "parquet" || format == "arrow";
+}
+
+std::uint64_t lines_in(std::string_view piece) {
+  return static_cast<std::uint64_t>(std::count(piece.begin(), piece.end(), '\n'));
+}
+
+Status check_destination(std::string_view format) {
+  if (!is_columnar(format) || !is_terminal(stdout)) return ok();
+  return invalid_argument(std::string(format) + " is a file of bytes, no text for a terminal: " +
+                          "write it to one, with > FILE, or edgecase export -o FILE");
 }
 
 std::string effective_format(const std::string& format) {
@@ -70,6 +87,7 @@ int print_readings(DaemonClient& client, std::string_view path, Parameters param
   if (!output.purpose.empty()) parameters.emplace_back("purpose", output.purpose);
   const std::string format = effective_format(output.format);
   if (format == "table") return print_table(client, path, std::move(parameters), output);
+  if (const Status status = check_destination(format); !status.ok()) return report_failure(status);
 
   parameters.emplace_back("format", format);
   bool written = true;

@@ -29,6 +29,11 @@ struct ReadingOutput {
 
 // --format.
 void add_format_option(CLI::App& command, std::string& format);
+// Whether a format is a file of columns, which no terminal shows, and which has no lines.
+bool is_columnar(std::string_view format);
+std::uint64_t lines_in(std::string_view piece);
+// InvalidArgument: stdout is a terminal, and the format none for it.
+Status check_destination(std::string_view format);
 // The format as it is used: never empty.
 std::string effective_format(const std::string& format);
 

@@ -122,12 +122,12 @@ int export_to_file(const ExportArguments& arguments, const std::string& path) {
                     wire::kExitFailed);
   Result<TargetFile> file = TargetFile::open_output(arguments.output);
   if (!file.ok()) return report_failure(file.status());
-  Progress progress("export", total, "readings");
+  const bool has_lines = !is_columnar(arguments.format);
+  Progress progress("export", has_lines ? total : 0, "readings");
   Status written;
   Status status = client.get(path, [&](std::string_view piece) {
     written = file->write(piece);
-    progress.add(static_cast<std::uint64_t>(std::count(piece.begin(), piece.end(), '\n')),
-                 piece.size());
+    progress.add(has_lines ? lines_in(piece) : 0, piece.size());
     return written.ok();
   });
   progress.finish();
@@ -137,6 +137,8 @@ int export_to_file(const ExportArguments& arguments, const std::string& path) {
 }
 
 int export_to_stdout(const ExportArguments& arguments, const std::string& path) {
+  if (const Status status = check_destination(arguments.format); !status.ok())
+    return report_failure(status);
   DaemonClient client(arguments.connection);
   bool written = true;
   const Status status = client.get(path, [&written](std::string_view piece) {
@@ -213,8 +215,10 @@ void add_export_command(CLI::App& app, Action& action) {
   add_push_options(*command, *arguments);
   add_range_options(*command, arguments->range);
   add_purpose_option(*command, arguments->purpose);
-  command->add_option("--format", arguments->format, "csv, ndjson or line (Influx line protocol)")
-      ->check(CLI::IsMember({"csv", "ndjson", "line"}))
+  command
+      ->add_option("--format", arguments->format,
+                   "csv, ndjson, line (Influx line protocol), parquet or arrow (Feather)")
+      ->check(CLI::IsMember({"csv", "ndjson", "line", "parquet", "arrow"}))
       ->capture_default_str();
   command->add_flag("--resume", arguments->resume,
                     "Continue an export into a directory: files that are there stay");
@@ -222,6 +226,7 @@ void add_export_command(CLI::App& app, Action& action) {
   add_connection_options(*command, arguments->connection);
   command->footer(help_footer(
       {"edgecase export 'kitchen/*' --since 30d -o kitchen.csv",
+       "edgecase export '*/*' --format parquet -o all.parquet",
        "edgecase export '*/*' -A -o backup/ --resume", "edgecase export --owner alice -o alice/",
        "edgecase export --owner alice --to-host https://other.example:8650"}));
   command->callback(

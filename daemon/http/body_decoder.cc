@@ -5,9 +5,10 @@
 #include <algorithm>
 #include <charconv>
 #include <limits>
-#include <new>
 #include <system_error>
 #include <utility>
+
+#include "wire/zlib_memory.h"
 
 namespace edgecase::http {
 namespace {
@@ -47,14 +48,6 @@ int window_bits(ContentCoding coding, std::string_view compressed) {
   return -kWindowBits;
 }
 
-// zlib's memory holds what it has decoded: it is wiped as all is that C++ gives back.
-void* allocate_for_zlib(void*, uInt items, uInt size) {
-  return ::operator new (std::size_t{items} * size, std::nothrow);
-}
-void give_back_for_zlib(void*, void* memory) {
-  ::operator delete(memory);
-}
-
 class Inflater {
  public:
   Inflater(std::string_view compressed, ContentCoding coding) {
@@ -87,8 +80,8 @@ class Inflater {
  private:
   static z_stream fresh_stream() {
     z_stream stream{};
-    stream.zalloc = allocate_for_zlib;
-    stream.zfree = give_back_for_zlib;
+    stream.zalloc = wire::allocate_for_zlib;
+    stream.zfree = wire::give_back_for_zlib;
     return stream;
   }
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "config/validate.h"
+#include "http/columnar_pieces.h"
 #include "http/http_routes.h"
 #include "http/reading_pieces.h"
 #include "http/refusal.h"
@@ -79,9 +80,25 @@ void tell_withheld(Call& call, std::uint64_t devices) {
   if (devices > 0) call.response.set_header(wire::routes::kWithheldHeader, std::to_string(devices));
 }
 
-void answer_readings(Call& call, Result<std::unique_ptr<query::ReadingCursor>> cursor,
-                     query::Reach reach) {
+// `reach.series` is what a file of columns says of its series.
+void answer_columns(const HttpContext& context, Call& call, ColumnarFormat format,
+                    std::unique_ptr<query::ReadingCursor> cursor,
+                    const std::vector<catalog::SeriesRow>& series) {
+  auto pieces = ColumnarPieces::create(context, format, series, std::move(cursor));
+  if (!pieces.ok()) return call.answer_error(pieces.status());
+  answer_in_pieces(call, content_type_of(format), *std::move(pieces));
+}
+
+void answer_readings(const HttpContext& context, Call& call,
+                     Result<std::unique_ptr<query::ReadingCursor>> cursor, query::Reach reach,
+                     const std::vector<catalog::SeriesRow>& series) {
   tell_withheld(call, reach.withheld);
+  reach.series = nullptr;
+  if (const auto columnar = parse_columnar_format(call.parameter("format"))) {
+    if (!cursor.ok()) return call.answer_error(cursor.status());
+    call.exchange.audit.reach = std::move(reach);
+    return answer_columns(context, call, *columnar, *std::move(cursor), series);
+  }
   auto format = call.has("format") ? wire::parse_reading_format(call.parameter("format"))
                                    : Result<wire::ReadingFormat>(wire::ReadingFormat::Ndjson);
   if (format.ok() && *format == wire::ReadingFormat::Csv && reach.has_identities)
@@ -207,22 +224,26 @@ void get_query(HttpContext& context, Call& call) {
   if (!request.ok()) return call.answer_error(request.status());
   auto moment = moment_parameter(context, call);
   if (!moment.ok()) return call.answer_error(moment.status());
+  std::vector<catalog::SeriesRow> series;
   query::Reach reach;
+  if (parse_columnar_format(call.parameter("format"))) reach.series = &series;
   reach.patience = call.exchange.patience;
   auto cursor =
       *moment ? context.parts.query.query_at(call.principal(), *request, std::move(*moment), &reach)
               : context.parts.query.query(call.principal(), *request, &reach);
-  answer_readings(call, std::move(cursor), std::move(reach));
+  answer_readings(context, call, std::move(cursor), std::move(reach), series);
 }
 
 void get_last(HttpContext& context, Call& call) {
   const auto selection = selection_parameters(call);
   if (!selection.ok()) return call.answer_error(selection.status());
+  std::vector<catalog::SeriesRow> series;
   query::Reach reach;
+  if (parse_columnar_format(call.parameter("format"))) reach.series = &series;
   reach.patience = call.exchange.patience;
   auto cursor = context.parts.query.last(call.principal(), namespace_parameter(call), *selection,
                                          call.parameter("purpose"), &reach);
-  answer_readings(call, std::move(cursor), std::move(reach));
+  answer_readings(context, call, std::move(cursor), std::move(reach), series);
 }
 
 void get_series(HttpContext& context, Call& call) {

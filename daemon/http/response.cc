@@ -54,7 +54,7 @@ auto find_header(const Response& response, std::string_view name) {
 
 bool send_pieces(const Response& response, bool is_chunked, AnswerStream& stream,
                  const std::atomic<bool>& is_cut) {
-  PieceWriter writer(stream, is_chunked);
+  PieceWriter writer(stream, is_chunked, response.packer.get());
   const std::uint64_t most = response.pieces_bytes.value_or(UINT64_MAX);
   Sent sent = Sent::More;
   while (sent == Sent::More && writer.written_bytes() < most) {
@@ -64,14 +64,26 @@ bool send_pieces(const Response& response, bool is_chunked, AnswerStream& stream
   if (sent == Sent::Broken) return false;
   // A client that was told a length waits for all of it.
   if (response.pieces_bytes && writer.written_bytes() != *response.pieces_bytes) return false;
-  return !is_chunked || stream.write("0\r\n\r\n");
+  return writer.finish();
 }
 
 }  // namespace
 
 bool PieceWriter::write(std::string_view piece) {
-  if (piece.empty()) return !stream_.failed();  // an empty chunk would be the last
   written_bytes_ += piece.size();
+  if (packer_ == nullptr) return send(piece);
+  std::string packed;
+  return packer_->pack(piece, packed) && send(packed);
+}
+
+bool PieceWriter::finish() {
+  std::string end;
+  if (packer_ != nullptr && (!packer_->finish(end) || !send(end))) return false;
+  return !is_chunked_ || stream_.write("0\r\n\r\n");
+}
+
+bool PieceWriter::send(std::string_view piece) {
+  if (piece.empty()) return !stream_.failed();  // an empty chunk would be the last
   if (!is_chunked_) return stream_.write(piece);
   char length[2 * sizeof(std::size_t) + 2];
   char* const end = std::to_chars(std::begin(length), std::end(length) - 2, piece.size(), 16).ptr;

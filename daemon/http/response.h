@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "http/answer_stream.h"
+#include "http/packing.h"
 #include "http/request_head.h"
 
 namespace edgecase::http {
@@ -19,15 +21,22 @@ namespace edgecase::http {
 // The body of an answer that is not built up as a whole, on its way into the stream.
 class PieceWriter {
  public:
-  PieceWriter(AnswerStream& stream, bool is_chunked) : stream_(stream), is_chunked_(is_chunked) {}
+  // `packer` may be null: pieces go as they are.
+  PieceWriter(AnswerStream& stream, bool is_chunked, Packer* packer = nullptr)
+      : stream_(stream), is_chunked_(is_chunked), packer_(packer) {}
 
   // False: the connection is to be cut.
   bool write(std::string_view piece);
+  // Behind the last piece: the end of what was packed, and the last chunk. False: as above.
+  bool finish();
   std::uint64_t written_bytes() const { return written_bytes_; }
 
  private:
+  bool send(std::string_view bytes);
+
   AnswerStream& stream_;
   const bool is_chunked_;
+  Packer* const packer_;
   std::uint64_t written_bytes_ = 0;
 };
 
@@ -40,7 +49,8 @@ struct Response {
   // As they are sent. Those of the body's framing and of the connection are added when it is.
   std::vector<std::pair<std::string, std::string>> headers = {};
   std::string body = {};
-  SendPiece pieces = {};  // in place of `body`
+  SendPiece pieces = {};                // in place of `body`
+  std::shared_ptr<Packer> packer = {};  // of pieces; null: they go as they are
   // The length of all pieces. None: HTTP/1.1 gets chunks, HTTP/1.0 what comes until the end.
   std::optional<std::uint64_t> pieces_bytes = std::nullopt;
 

@@ -11,7 +11,8 @@ namespace routes = wire::routes;
 
 constexpr std::string_view kJson = "200 application/json";
 constexpr std::string_view kReadingsGiven =
-    "200 application/x-ndjson text/csv application/json text/plain";
+    "200 application/x-ndjson text/csv application/json text/plain application/vnd.apache.parquet "
+    "application/vnd.apache.arrow.file";
 constexpr std::string_view kPageFile = "/page/{file}";
 constexpr std::string_view kBlobPath = "/api/v1/blob/{namespace}/{device}/{sensor}";
 static_assert(kBlobPath.starts_with(routes::kBlob));

@@ -114,6 +114,7 @@ bool Router::answer(Exchange& exchange) {
   }
   if (exchange.waits) return true;
   complete_headers(call.response);
+  pack_response(exchange.head, call.response);
   const bool is_whole =
       send_response(exchange.head, call.response, exchange.closes, exchange.stream, is_cut_);
   if (observer_) observer_(call.response.status);

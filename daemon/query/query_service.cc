@@ -43,6 +43,7 @@ void Reach::add(const std::string& namespace_name, const std::string& device) {
 
 void QueryService::add_to(Reach* reach, const Rows& series) const {
   if (reach == nullptr) return;
+  if (reach->series != nullptr) *reach->series = series;
   for (const catalog::SeriesRow row : series) {
     const auto entry = catalog_.series_at(row);
     if (!entry.ok()) continue;

@@ -68,6 +68,8 @@ struct Reach {
   std::vector<std::pair<std::string, std::string>> devices;
   std::uint64_t more = 0;       // ... and how many others
   bool has_identities = false;  // of series, which their names do not tell
+  // In: where the rows of the series go that are read, in their order; null: nowhere.
+  std::vector<catalog::SeriesRow>* series = nullptr;
   // In: one question is made of several, which may ask for the same devices.
   bool counts_once = false;
   // In: asked now and then while the answer is made; null: nobody is. Outlives the answer.

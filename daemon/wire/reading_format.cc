@@ -276,7 +276,7 @@ Result<ReadingFormat> parse_reading_format(std::string_view name) {
     if (kFormatNames[i] == name) return static_cast<ReadingFormat>(i);
   }
   return invalid_argument("unknown format \"" + std::string(name.substr(0, 64)) +
-                          "\"; one of csv ndjson json line");
+                          "\"; one of csv ndjson json line, of queries also parquet arrow");
 }
 
 std::string_view content_type_of(ReadingFormat format) {

@@ -1,0 +1,145 @@
+#include "columnar/table.h"
+
+#include "wire/reading_key.h"
+
+namespace edgecase::columnar {
+namespace {
+
+enum : std::size_t {
+  kNamespace,
+  kDevice,
+  kSensor,
+  kTime,
+  kValue,
+  kType,
+  kInt,
+  kBool,
+  kText,
+  kBytes,
+  kContentType
+};
+
+}  // namespace
+
+std::uint32_t Column::index_of(std::string_view text) {
+  const auto found = known.find(text);
+  if (found != known.end()) return found->second;
+  const auto index = static_cast<std::uint32_t>(names.size());
+  names.emplace_back(known.emplace(text, index).first->first);
+  return index;
+}
+
+void Column::add_name(std::uint32_t index) {
+  if (!runs.empty() && runs.back().index == index) {
+    ++runs.back().rows;
+  } else {
+    runs.push_back({index, 1});
+  }
+}
+
+void Column::add_text(std::uint32_t row, std::string_view text) {
+  rows.push_back(row);
+  bytes.append(text);
+  ends.push_back(static_cast<std::uint32_t>(bytes.size()));
+}
+
+void Column::forget_names() {
+  names.clear();
+  known.clear();
+}
+
+ReadingTable::ReadingTable()
+    : columns_({{"namespace", Kind::Name},
+                {"device", Kind::Name},
+                {"sensor", Kind::Name},
+                {"time", Kind::Time},
+                {"value", Kind::Double, true},
+                {"type", Kind::Name},
+                {"value_int", Kind::Int64, true},
+                {"value_bool", Kind::Bool, true},
+                {"value_text", Kind::Text, true},
+                {"value_bytes", Kind::Bytes, true},
+                {"content_type", Kind::Text, true}}) {
+  for (const auto type : {wire::ValueType::Float64, wire::ValueType::Int64, wire::ValueType::Bool,
+                          wire::ValueType::Text, wire::ValueType::Bytes}) {
+    columns_[kType].index_of(wire::value_type_name(type));
+  }
+}
+
+void ReadingTable::know(std::string_view namespace_name, std::string_view device,
+                        std::string_view sensor) {
+  keeps_names_ = true;
+  const auto know = [this](Column& column, std::string_view name) {
+    const std::size_t before = column.names.size();
+    column.index_of(name);
+    if (column.names.size() > before) known_bytes_ += name.size();
+  };
+  know(columns_[kNamespace], namespace_name);
+  know(columns_[kDevice], device);
+  know(columns_[kSensor], sensor);
+}
+
+// Readings of one series follow one another.
+void ReadingTable::find_series(const wire::Reading& reading) {
+  if (has_series_ && columns_[kSensor].names[sensor_] == reading.sensor &&
+      columns_[kDevice].names[device_] == reading.device &&
+      columns_[kNamespace].names[namespace_] == reading.namespace_name) {
+    return;
+  }
+  namespace_ = columns_[kNamespace].index_of(reading.namespace_name);
+  device_ = columns_[kDevice].index_of(reading.device);
+  sensor_ = columns_[kSensor].index_of(reading.sensor);
+  has_series_ = true;
+}
+
+void ReadingTable::add(const wire::Reading& reading, bool is_told) {
+  find_series(reading);
+  columns_[kNamespace].add_name(namespace_);
+  columns_[kDevice].add_name(device_);
+  columns_[kSensor].add_name(sensor_);
+  columns_[kTime].whole.push_back(reading.time_ns.value_or(0));
+  const wire::Value& value = reading.value;
+  const auto row = rows_++;
+  const auto add_number = [&](double number) {
+    columns_[kValue].rows.push_back(row);
+    columns_[kValue].numbers.push_back(number);
+  };
+  const auto add_whole = [&](Column& column, std::int64_t number) {
+    column.rows.push_back(row);
+    column.whole.push_back(number);
+    add_number(static_cast<double>(number));
+  };
+  columns_[kType].add_name(static_cast<std::uint32_t>(value.type) - 1);
+  switch (value.type) {
+    case wire::ValueType::Float64: add_number(value.float64); break;
+    case wire::ValueType::Int64: add_whole(columns_[kInt], value.int64); break;
+    case wire::ValueType::Bool: add_whole(columns_[kBool], value.boolean ? 1 : 0); break;
+    case wire::ValueType::Text:
+      if (is_told) columns_[kText].add_text(row, value.text);
+      break;
+    case wire::ValueType::Bytes:
+      if (is_told) columns_[kBytes].add_text(row, value.text);
+      columns_[kContentType].add_text(
+          row, value.content_type.empty() ? wire::kDefaultContentType : value.content_type);
+      break;
+  }
+  if (is_told) text_bytes_ += value.type >= wire::ValueType::Text ? value.text.size() : 0;
+}
+
+void ReadingTable::clear_rows() {
+  rows_ = 0;
+  text_bytes_ = 0;
+  for (Column& column : columns_) {
+    column.rows.clear();
+    column.whole.clear();
+    column.numbers.clear();
+    column.bytes.clear();
+    column.ends.clear();
+    column.runs.clear();
+  }
+  if (keeps_names_) return;
+  has_series_ = false;
+  for (const auto each : {kNamespace, kDevice, kSensor}) columns_[each].forget_names();
+}
+
+}  // namespace edgecase::columnar

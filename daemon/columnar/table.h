@@ -1,0 +1,123 @@
+// A group of rows as columns, in memory: what readings become before one of the two writers
+// (parquet.h, arrow.h) turns a group into bytes. Used by the HTTP face.
+//
+// Use: ReadingTable table; table.add(reading) until is_full(); a writer takes table.columns();
+// clear_rows(). One thread. A group takes at most about 5 MB.
+//
+// The columns of readings, in this order; what is not there is null:
+//
+//   namespace, device, sensor   names, from a dictionary
+//   time                        nanoseconds since 1970, UTC
+//   value                       every number as a double; a bool is 1 or 0
+//   type                        float int bool text bytes, from a dictionary
+//   value_int, value_bool       ints and bools as they are
+//   value_text                  UTF-8
+//   value_bytes, content_type   bytes, and what they are
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "edgecase/status.h"
+#include "wire/reading.h"
+
+namespace edgecase::columnar {
+
+inline constexpr std::size_t kRowsPerGroup = 65'536;
+// A group ends with the row that reaches this, of texts and bytes.
+inline constexpr std::size_t kTextBytesPerGroup = 1u << 20;
+// A larger text, or larger bytes, is no cell: it would have to lie in memory as a whole.
+inline constexpr std::size_t kCellMaxBytes = 1u << 20;
+
+enum class Kind : std::uint8_t { Time, Int64, Double, Bool, Text, Bytes, Name };
+
+struct Column {
+  // `rows` rows, one after another, of the name with this index.
+  struct Run {
+    std::uint32_t index = 0, rows = 0;
+  };
+
+  std::string name;
+  Kind kind = Kind::Time;
+  bool is_optional = false;
+  // The rows that have a value, ascending; of a column that is not optional, and of names, nothing:
+  // all have one.
+  std::vector<std::uint32_t> rows = {};
+  // The values of these rows, where the kind has them.
+  std::vector<std::int64_t> whole = {};      // Time, Int64, Bool
+  std::vector<double> numbers = {};          // Double
+  std::string bytes = {};                    // Text, Bytes: one behind another
+  std::vector<std::uint32_t> ends = {};      // of each in `bytes`
+  std::vector<Run> runs = {};                // Name
+  std::vector<std::string_view> names = {};  // that `index` counts; they live as long as `known`
+  std::map<std::string, std::uint32_t, std::less<>> known = {};
+
+  std::uint32_t index_of(std::string_view text);
+  void add_name(std::uint32_t index);
+  void add_text(std::uint32_t row, std::string_view text);
+  void forget_names();
+};
+
+// What a file says of itself.
+using Metadata = std::vector<std::pair<std::string, std::string>>;
+
+class ReadingTable {
+ public:
+  ReadingTable();
+
+  // Names before their readings come, for a writer that tells all of them first.
+  void know(std::string_view namespace_name, std::string_view device, std::string_view sensor);
+  std::size_t known_bytes() const { return known_bytes_; }
+
+  // `time_ns` is set. The value of a cell that is too large is left out by the caller: `is_told`
+  // false adds the row without it.
+  void add(const wire::Reading& reading, bool is_told = true);
+  std::uint32_t rows() const { return rows_; }
+  bool is_full() const { return rows_ >= kRowsPerGroup || text_bytes_ >= kTextBytesPerGroup; }
+  const std::vector<Column>& columns() const { return columns_; }
+  // For the next group. Names stay where they were known before.
+  void clear_rows();
+
+ private:
+  void find_series(const wire::Reading& reading);
+
+  std::vector<Column> columns_;
+  std::uint32_t rows_ = 0;
+  std::size_t text_bytes_ = 0, known_bytes_ = 0;
+  bool keeps_names_ = false;
+  // The series of the row before.
+  bool has_series_ = false;
+  std::uint32_t namespace_ = 0, device_ = 0, sensor_ = 0;
+};
+
+// Turns groups into bytes: begin(), group()..., end(), each behind what came before. What was not
+// ended is no file: its readers look for what end() writes.
+class TableWriter {
+ public:
+  virtual ~TableWriter() = default;
+  virtual void begin(const std::vector<Column>& columns, const Metadata& metadata,
+                     std::string& out) = 0;
+  // LimitReached: the file has as many groups as it may have (kIndexMaxBytes).
+  virtual Status group(const std::vector<Column>& columns, std::uint32_t rows,
+                       std::string& out) = 0;
+  virtual void end(std::string& out) = 0;
+};
+
+// Numbers in files lie with their lowest byte first.
+template <typename T>
+void append_little(T number, std::string& out) {
+  auto bits = static_cast<std::uint64_t>(number);
+  for (std::size_t i = 0; i < sizeof(T); ++i, bits >>= 8) out.push_back(static_cast<char>(bits));
+}
+
+// What a writer keeps of the groups that it wrote, to list them at the end: of 65,536 rows each
+// these are some 400 million readings of Parquet.
+inline constexpr std::size_t kIndexMaxBytes = 8u << 20;
+
+}  // namespace edgecase::columnar
