@@ -24,6 +24,11 @@ class Count : public Reducer {
     ++count_;
     return ok();
   }
+  bool takes_numbers() const override { return true; }
+  Status add(const wire::Numbers& numbers) override {
+    count_ += static_cast<std::int64_t>(numbers.size());
+    return ok();
+  }
   Status finish(std::vector<Sample>& made) override {
     made.push_back(sample_of(integer_cell(std::exchange(count_, 0))));
     return ok();
@@ -46,6 +51,19 @@ class Sum : public Reducer {
       number_ += value.number;
     return ok();
   }
+  bool takes_numbers() const override { return true; }
+  Status add(const wire::Numbers& numbers) override {
+    count_ += static_cast<std::int64_t>(numbers.size());
+    if (is_integer_) {
+      for (std::size_t i = 0; i < numbers.size(); ++i)
+        integer_ = wrapped_sum(integer_, numbers.int64(i));
+    } else {
+      double sum = number_;  // in the order of add(): another would round elsewhere
+      for (std::size_t i = 0; i < numbers.size(); ++i) sum += numbers.float64(i);
+      number_ = sum;
+    }
+    return ok();
+  }
   Status finish(std::vector<Sample>& made) override {
     if (is_mean_) {
       const double sum = is_integer_ ? static_cast<double>(integer_) : number_;
@@ -64,11 +82,40 @@ class Sum : public Reducer {
   double number_ = 0;
 };
 
+template <typename At>
+auto bounds_of(const At& at, const wire::Numbers& numbers) {
+  auto low = at(0);
+  auto high = low;
+  for (std::size_t i = 1; i < numbers.size(); ++i) {
+    low = std::min(low, at(i));
+    high = std::max(high, at(i));
+  }
+  return std::pair(low, high);
+}
+
 class Spread : public Reducer {
  public:
   Status add(const Cell& value, const Point&) override {
     if (!has_any_ || is_less(value, least_)) least_ = value;
     if (!has_any_ || is_less(most_, value)) most_ = value;
+    has_any_ = true;
+    return ok();
+  }
+  bool takes_numbers() const override { return true; }
+  Status add(const wire::Numbers& numbers) override {
+    Cell least, most;
+    if (numbers.is_float) {
+      const auto [low, high] =
+          bounds_of([&](std::size_t i) { return numbers.float64(i); }, numbers);
+      least = float_cell(low);
+      most = float_cell(high);
+    } else {
+      const auto [low, high] = bounds_of([&](std::size_t i) { return numbers.int64(i); }, numbers);
+      least = integer_cell(low);
+      most = integer_cell(high);
+    }
+    if (!has_any_ || is_less(least, least_)) least_ = least;
+    if (!has_any_ || is_less(most_, most)) most_ = most;
     has_any_ = true;
     return ok();
   }
@@ -89,11 +136,13 @@ class Spread : public Reducer {
 class Stddev : public Reducer {
  public:
   Status add(const Cell& value, const Point&) override {
-    const double number = as_number(value);
-    ++count_;
-    const double distance = number - mean_;
-    mean_ += distance / count_;
-    squares_ += distance * (number - mean_);
+    add(as_number(value));
+    return ok();
+  }
+  bool takes_numbers() const override { return true; }
+  Status add(const wire::Numbers& numbers) override {
+    for (std::size_t i = 0; i < numbers.size(); ++i)
+      add(numbers.is_float ? numbers.float64(i) : static_cast<double>(numbers.int64(i)));
     return ok();
   }
   Status finish(std::vector<Sample>& made) override {
@@ -104,6 +153,13 @@ class Stddev : public Reducer {
   }
 
  private:
+  void add(double number) {
+    ++count_;
+    const double distance = number - mean_;
+    mean_ += distance / count_;
+    squares_ += distance * (number - mean_);
+  }
+
   double count_ = 0, mean_ = 0, squares_ = 0;
 };
 
@@ -118,6 +174,17 @@ class Median : public Reducer {
       values_.push_back(value.integer);
     else
       values_.push_back(value.number);
+    return ok();
+  }
+  bool takes_numbers() const override { return true; }
+  Status add(const wire::Numbers& numbers) override {
+    EC_TRY(held_.hold(sizeof(T) * numbers.size()));
+    for (std::size_t i = 0; i < numbers.size(); ++i) {
+      if constexpr (std::is_integral_v<T>)
+        values_.push_back(numbers.int64(i));
+      else
+        values_.push_back(numbers.float64(i));
+    }
     return ok();
   }
   Status finish(std::vector<Sample>& made) override {

@@ -1,5 +1,6 @@
 #include "influxql/function_streams.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "influxql/cells.h"
@@ -32,6 +33,21 @@ class WindowStream : public SampleStream, public PointTaker {
     if (!is_taken(span_, point, column_)) return ok();
     has_any_ = true;
     return reducer_->add(point.cells[column_], point);
+  }
+
+  bool takes_numbers(std::size_t column) const override {
+    return column == column_ && reducer_->takes_numbers();
+  }
+  Status take(const wire::Numbers& numbers) override {
+    const auto is_within = [this](std::int64_t time_ns) {
+      return time_ns >= span_.from_ns && time_ns <= span_.to_ns;
+    };
+    const auto first = std::find_if(numbers.times_ns.begin(), numbers.times_ns.end(), is_within);
+    if (first == numbers.times_ns.end()) return ok();
+    const wire::Numbers rest =
+        numbers.from(static_cast<std::size_t>(first - numbers.times_ns.begin()));
+    has_any_ = true;
+    return reducer_->add(rest.first(rest.count_within(span_.from_ns, span_.to_ns)));
   }
 
   Status leave(const Window& window) override {

@@ -165,18 +165,45 @@ class FunctionRows : public PointSource {
     rows.has_next = !rows.has_ended;
   }
 
+  Status enter(std::int64_t time_ns) {
+    if (has_window_ && now_.contains(time_ns)) return ok();
+    if (has_window_) EC_TRY(leave());
+    now_ = plan_->grid.window_of(time_ns);
+    has_window_ = true;
+    return ok();
+  }
+  Status leave() {
+    for (PointTaker* taker : takers_) EC_TRY(taker->leave(now_));
+    return ok();
+  }
+
+  // Numbers of the window of the first of them. False: there are none at hand, or not all take
+  // them.
+  Result<bool> read_numbers() {
+    EC_ASSIGN_OR_RETURN(const NumberPoints points, points_->numbers());
+    const wire::Numbers& numbers = points.numbers;
+    const bool are_taken =
+        !numbers.empty() && std::all_of(takers_.begin(), takers_.end(), [&](PointTaker* taker) {
+          return taker->takes_numbers(points.column);
+        });
+    if (!are_taken) return false;
+    EC_TRY(enter(numbers.times_ns.front()));
+    const std::size_t count = numbers.count_within(now_.from_ns, now_.end_ns - 1);
+    for (PointTaker* taker : takers_) EC_TRY(taker->take(numbers.first(count)));
+    EC_TRY(points_->skip(count));
+    return true;
+  }
+
   Status read_point() {
+    EC_ASSIGN_OR_RETURN(const bool has_numbers, read_numbers());
+    if (has_numbers) return ok();
     EC_ASSIGN_OR_RETURN(const bool has_point, points_->next(point_));
-    const bool is_elsewhere = !has_point || !now_.contains(point_.time_ns);
-    if (has_window_ && is_elsewhere) {
-      for (PointTaker* taker : takers_) EC_TRY(taker->leave(now_));
-    }
     if (!has_point) {
+      if (has_window_) EC_TRY(leave());
       for (PointTaker* taker : takers_) taker->finish();
       return ok();
     }
-    if (is_elsewhere) now_ = plan_->grid.window_of(point_.time_ns);
-    has_window_ = true;
+    EC_TRY(enter(point_.time_ns));
     for (PointTaker* taker : takers_) EC_TRY(taker->take(point_));
     return ok();
   }

@@ -63,6 +63,13 @@ class JoinedFields final : public PointSource {
     return true;
   }
 
+  Result<NumberPoints> numbers() override {
+    if (parts_.size() != 1 || !parts_.front().makes_points) return NumberPoints{};
+    EC_ASSIGN_OR_RETURN(const wire::Numbers numbers, parts_.front().reader->numbers());
+    return NumberPoints{parts_.front().column, numbers};
+  }
+  Status skip(std::size_t count) override { return parts_.front().reader->skip(count); }
+
  private:
   bool is_before(std::int64_t a, std::int64_t b) const { return is_descending_ ? a > b : a < b; }
 

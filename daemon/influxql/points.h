@@ -7,6 +7,7 @@
 
 #include "edgecase/result.h"
 #include "influxql/rows.h"
+#include "wire/numbers.h"
 
 namespace edgecase::influxql {
 
@@ -16,6 +17,12 @@ struct Point {
   std::vector<Cell> cells;  // as many as columns were asked for
 };
 
+// Points that have nothing but a number in one column, and tags.
+struct NumberPoints {
+  std::size_t column = 0;
+  wire::Numbers numbers;
+};
+
 class PointSource {
  public:
   virtual ~PointSource() = default;
@@ -23,6 +30,11 @@ class PointSource {
   // the same instant in the order of their series. False at the end. `point` is overwritten, its
   // memory used again. After an error only destruction is allowed.
   virtual Result<bool> next(Point& point) = 0;
+  // For speed, in place of next(): the next points, as far as they are numbers at hand. None: they
+  // are to be had by next(). They hold until the next call.
+  virtual Result<NumberPoints> numbers() { return NumberPoints{}; }
+  // Past the first of those, at least one.
+  virtual Status skip(std::size_t /*count*/) { return ok(); }
 };
 
 // What one statement may still use up. Shared by all that works for it.

@@ -7,8 +7,9 @@
 
 namespace edgecase::influxql {
 
-Status ReadingAccount::count_point() {
-  if (++points_ <= asking_.limits.points) return ok();
+Status ReadingAccount::count_points(std::uint64_t count) {
+  points_ += count;
+  if (points_ <= asking_.limits.points) return ok();
   return query::check_limit(query::kPointsLimit, points_, asking_.limits.points);
 }
 

@@ -35,7 +35,7 @@ class ReadingAccount {
   bool is_summing() const { return keeps_ == Keeps::Group; }
 
   // LimitReached, with InfluxDB's words.
-  Status count_point();
+  Status count_points(std::uint64_t count);
   Status count_series(std::uint64_t count);
   std::uint64_t points() const { return points_; }
   std::uint64_t series() const { return series_; }

@@ -18,6 +18,9 @@ class Reducer {
   virtual ~Reducer() = default;
   // `value` is one of the cells of `point`, and not null. LimitReached.
   virtual Status add(const Cell& value, const Point& point) = 0;
+  // Whether it takes many numbers at once, of the type that it takes: then with the same result.
+  virtual bool takes_numbers() const { return false; }
+  virtual Status add(const wire::Numbers& /*numbers*/) { return ok(); }
   // What the values since the last call come to, of which there is at least one. In the order of
   // their times; times of points, or kNoTime.
   virtual Status finish(std::vector<Sample>& made) = 0;

@@ -50,6 +50,15 @@ class Best : public Reducer {
     choose(value, point, beside_, best_);
     return ok();
   }
+  bool takes_numbers() const override { return beside_.empty(); }
+  Status add(const wire::Numbers& numbers) override {
+    const std::size_t at = numbers.is_float
+                               ? best_of([&](std::size_t i) { return numbers.float64(i); }, numbers)
+                               : best_of([&](std::size_t i) { return numbers.int64(i); }, numbers);
+    const Point point{numbers.times_ns[at], {}};
+    return add(numbers.is_float ? float_cell(numbers.float64(at)) : integer_cell(numbers.int64(at)),
+               point);
+  }
   Status finish(std::vector<Sample>& made) override {
     made.push_back(std::move(best_));
     has_any_ = false;
@@ -57,6 +66,25 @@ class Best : public Reducer {
   }
 
  private:
+  template <typename At>
+  std::size_t best_of(const At& at, const wire::Numbers& numbers) const {
+    const std::size_t last = numbers.size() - 1;
+    const bool is_ascending = numbers.times_ns[0] <= numbers.times_ns[last];
+    if (function_ == Function::First) return is_ascending ? 0 : last;
+    if (function_ == Function::Last) return is_ascending ? last : 0;
+    std::size_t best = 0;
+    auto number = at(0);
+    for (std::size_t i = 1; i <= last; ++i) {
+      const auto other = at(i);
+      const bool is_better = function_ == Function::Min ? other < number : other > number;
+      // The earliest of equal ones counts.
+      if (!is_better && (is_ascending || other != number)) continue;
+      number = other;
+      best = i;
+    }
+    return best;
+  }
+
   const Function function_;
   const Places beside_;
   bool has_any_ = false;
@@ -75,7 +103,19 @@ class Percentile : public Reducer {
       cells_.push_back(point.cells[each]);
     }
     EC_TRY(held_.hold(bytes));
-    kept_.push_back({value.integer, value.number, point.time_ns, kept_.size()});
+    // A cell may still hold what it was before it became this kind.
+    const bool is_integer = kind_ == Kind::Integer;
+    kept_.push_back({is_integer ? value.integer : 0, is_integer ? 0 : value.number, point.time_ns,
+                     kept_.size()});
+    return ok();
+  }
+  bool takes_numbers() const override { return beside_.empty(); }
+  Status add(const wire::Numbers& numbers) override {
+    EC_TRY(held_.hold(sizeof(Kept) * numbers.size()));
+    for (std::size_t i = 0; i < numbers.size(); ++i)
+      kept_.push_back({numbers.is_float ? 0 : numbers.int64(i),
+                       numbers.is_float ? numbers.float64(i) : 0, numbers.times_ns[i],
+                       kept_.size()});
     return ok();
   }
 

@@ -91,18 +91,47 @@ Result<bool> SeriesReader::has_reading() {
   return next_ < count_;
 }
 
+Status SeriesReader::wake_scan() {
+  if (!has_read_) before_reading_ = query::GivenReadings(account_.service().engine());
+  if (scan_) return scan_->wake().status();
+  open_scan();
+  EC_ASSIGN_OR_RETURN(const bool is_there, scan_->next_series());
+  is_done_ = !is_there;
+  return ok();
+}
+
+// Both included, in either order.
+void SeriesReader::note_read(std::int64_t first_ns, std::int64_t last_ns) {
+  const auto [oldest_ns, newest_ns] = std::minmax(first_ns, last_ns);
+  oldest_ns_ = has_read_ ? std::min(oldest_ns_, oldest_ns) : oldest_ns;
+  newest_ns_ = has_read_ ? std::max(newest_ns_, newest_ns) : newest_ns;
+  has_read_ = true;
+}
+
+Result<wire::Numbers> SeriesReader::numbers() {
+  const bool is_number = kind_ == Cell::Kind::Float || kind_ == Cell::Kind::Integer;
+  if (next_ < count_ || is_done_ || !is_number || account_.readers() > kOpenScansMax)
+    return wire::Numbers{};
+  EC_TRY(wake_scan());
+  if (is_done_) return wire::Numbers{};
+  const wire::Numbers numbers = scan_->numbers();
+  return numbers.is_float == (kind_ == Cell::Kind::Float) ? numbers : wire::Numbers{};
+}
+
+Status SeriesReader::skip(std::size_t count) {
+  EC_TRY(account_.count_points(count));
+  const wire::Numbers numbers = scan_->numbers();
+  note_read(numbers.times_ns[0], numbers.times_ns[count - 1]);
+  EC_TRY(scan_->go_on(count));
+  scan_->skip(count);
+  return ok();
+}
+
 Status SeriesReader::fill() {
   next_ = count_ = 0;
   account_.spending().release(held_bytes_ - kReaderBytes);
   held_bytes_ = kReaderBytes;
-  if (!has_read_) before_reading_ = query::GivenReadings(account_.service().engine());
-  if (!scan_) {
-    open_scan();
-    EC_ASSIGN_OR_RETURN(const bool is_there, scan_->next_series());
-    is_done_ = !is_there;
-  } else {
-    EC_TRY(scan_->wake().status());
-  }
+  EC_TRY(wake_scan());
   const std::size_t readers = std::max<std::size_t>(account_.readers(), 1);
   const std::size_t most = std::clamp<std::size_t>(kHeldReadings / readers, 1, batch_);
   batch_ = std::min(batch_ * 4, kBatchMax);
@@ -111,7 +140,7 @@ Status SeriesReader::fill() {
     if (held_.size() == count_) held_.emplace_back();
     Held& held = held_[count_];
     held.time_ns = scan_->time_ns();
-    EC_TRY(account_.count_point());
+    EC_TRY(account_.count_points(1));
     const Result<bool> is_value = read_value(held.cell);
     if (is_value.status().code() == StatusCode::Corruption) {
       scan_->leave_out(is_value.status());
@@ -120,12 +149,12 @@ Status SeriesReader::fill() {
     } else if (*is_value) {
       ++count_;
       text_bytes += held.cell.kind == Cell::Kind::Text ? held.cell.text.size() : 0;
-      oldest_ns_ = has_read_ ? std::min(oldest_ns_, held.time_ns) : held.time_ns;
-      newest_ns_ = has_read_ ? std::max(newest_ns_, held.time_ns) : held.time_ns;
-      has_read_ = true;
+      note_read(held.time_ns, held.time_ns);
     }
     EC_TRY(scan_->go_on());
     scan_->next();
+    // Few readings are wanted at first, of which a group has hundreds.
+    if (batch_ == kBatchMax) static_cast<void>(scan_->numbers());
   }
   EC_TRY(scan_->status());
   EC_TRY(account_.spending().hold(text_bytes));

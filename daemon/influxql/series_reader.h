@@ -41,6 +41,10 @@ class SeriesReader {
   std::int64_t time_ns() const { return held_[next_].time_ns; }
   const Cell& cell() const { return held_[next_].cell; }
   void pop() { ++next_; }
+  // In place of that: the next readings, as far as the scan has them at hand as numbers of the kind
+  // that is asked for, and skip() past the first of them.
+  Result<wire::Numbers> numbers();
+  Status skip(std::size_t count);
 
   // For the account.
   const catalog::SeriesId& series() const { return series_; }
@@ -63,7 +67,9 @@ class SeriesReader {
 
   void open_scan();
   void close_scan();
+  Status wake_scan();
   Status fill();
+  void note_read(std::int64_t first_ns, std::int64_t last_ns);
   // False: it is of another type.
   Result<bool> read_value(Cell& cell);
   Status read_large(Cell& cell);

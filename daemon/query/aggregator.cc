@@ -76,8 +76,8 @@ void NumberSum::spill(std::int64_t number) {
   add_compensated(static_cast<double>(number));
 }
 
-// Numbers near the largest double: from here on everything is added 2^-64 as large, which loses
-// nothing that such a sum could show.
+// Numbers near the largest double: from here on everything is added 2^-64 as large, which
+// loses nothing that such a sum could show.
 void NumberSum::rescale(double number) {
   constexpr double kDown = 0x1p-64;
   if (scale_ != 1) return;  // 2^64 numbers would be needed
@@ -85,6 +85,36 @@ void NumberSum::rescale(double number) {
   sum_ *= kDown;
   compensation_ *= kDown;
   add_compensated(number);
+}
+
+void NumberSum::add(const wire::Numbers& numbers) {
+  if (!numbers.is_float) {
+    for (const std::uint64_t bits : numbers.bits) add_int64(static_cast<std::int64_t>(bits));
+    return;
+  }
+  if (numbers.empty()) return;
+  count_ += numbers.size();
+  only_ints_ = false;
+  // In registers, which members would not be.
+  double sum = sum_;
+  double compensation = compensation_;
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    const double scaled = numbers.float64(i) * scale_;
+    const double next = sum + scaled;
+    const double lost = lost_of(sum, scaled, next);
+    if (lost - lost == 0) {
+      sum = next;
+      compensation += lost;
+      continue;
+    }
+    sum_ = sum;
+    compensation_ = compensation;
+    add_compensated(numbers.float64(i));
+    sum = sum_;
+    compensation = compensation_;
+  }
+  sum_ = sum;
+  compensation_ = compensation;
 }
 
 double NumberSum::total() const {
@@ -161,13 +191,58 @@ void Aggregator::add(const Value& value) {
     case Aggregate::P50:
     case Aggregate::P95:
     case Aggregate::P99:
-      if (is_number(value)) add_number(value);
+      if (is_number(value)) add_number(as_double(value));
       return;
   }
 }
 
-void Aggregator::add_number(const Value& value) {
-  double number = as_double(value);
+// The first of the least (Min) or greatest, as add() would have left it.
+void Aggregator::add_least(const wire::Numbers& numbers) {
+  const bool is_min = aggregate_ == Aggregate::Min;
+  const auto best_of = [&](const auto& at) {
+    std::size_t best = 0;
+    auto number = at(0);
+    for (std::size_t i = 1; i < numbers.size(); ++i) {
+      const auto other = at(i);
+      if (is_min ? !(other < number) : !(other > number)) continue;
+      number = other;
+      best = i;
+    }
+    return best;
+  };
+  const Value value =
+      numbers.value(numbers.is_float ? best_of([&](std::size_t i) { return numbers.float64(i); })
+                                     : best_of([&](std::size_t i) { return numbers.int64(i); }));
+  const int order = has_kept_ ? compare_numbers(value, kept_) : 0;
+  if (!has_kept_ || (is_min ? order < 0 : order > 0)) keep(value);
+}
+
+void Aggregator::add(const wire::Numbers& numbers) {
+  if (numbers.empty()) return;
+  readings_ += numbers.size();
+  switch (aggregate_) {
+    case Aggregate::Count: return;
+    case Aggregate::First:
+    case Aggregate::Last: {
+      const bool keeps_newer = (aggregate_ == Aggregate::Last) != newest_first_;
+      if (keeps_newer || !has_kept_) keep(numbers.value(keeps_newer ? numbers.size() - 1 : 0));
+      return;
+    }
+    case Aggregate::Min:
+    case Aggregate::Max: return add_least(numbers);
+    case Aggregate::Mean:
+    case Aggregate::Sum: return sum_.add(numbers);
+    case Aggregate::Stddev:
+    case Aggregate::P50:
+    case Aggregate::P95:
+    case Aggregate::P99:
+      for (std::size_t i = 0; i < numbers.size(); ++i)
+        add_number(numbers.is_float ? numbers.float64(i) : static_cast<double>(numbers.int64(i)));
+      return;
+  }
+}
+
+void Aggregator::add_number(double number) {
   if (aggregate_ != Aggregate::Stddev) return percentile_.add(number);
   if (std::fabs(number) > kSquaresFit && shrink_ == 1) {
     shrink_ = kShrink;

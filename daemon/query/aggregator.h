@@ -18,10 +18,12 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "query/large_text.h"
 #include "query/percentile.h"
+#include "wire/numbers.h"
 #include "wire/query_request.h"
 #include "wire/reading.h"
 
@@ -40,6 +42,8 @@ class NumberSum {
     only_ints_ = false;
     add_compensated(number);
   }
+  // The same of many: with the same result.
+  void add(const wire::Numbers& numbers);
   std::uint64_t count() const { return count_; }
   wire::Value sum() const;
   double mean() const;  // count() > 0
@@ -48,13 +52,17 @@ class NumberSum {
   void spill(std::int64_t number);
   void rescale(double number);
   double total() const;
-  // Neumaier's variant of Kahan summation.
+  // Neumaier's variant of Kahan summation: what `next`, the sum of the two, has lost of them. No
+  // finite number where one of the three is none.
+  static double lost_of(double sum, double added, double next) {
+    const double sum_size = sum < 0 ? -sum : sum;
+    const double added_size = added < 0 ? -added : added;
+    return sum_size >= added_size ? (sum - next) + added : (added - next) + sum;
+  }
   void add_compensated(double number) {
     const double scaled = number * scale_;
     const double next = sum_ + scaled;
-    const double magnitude = sum_ < 0 ? -sum_ : sum_;
-    const double added = scaled < 0 ? -scaled : scaled;
-    const double lost = magnitude >= added ? (sum_ - next) + scaled : (scaled - next) + sum_;
+    const double lost = lost_of(sum_, scaled, next);
     if (!(lost - lost == 0)) return rescale(number);  // left the range of a double
     sum_ = next;
     compensation_ += lost;
@@ -79,6 +87,8 @@ class Aggregator {
   bool needs_values() const { return aggregate_ != wire::Aggregate::Count; }
   void add_without_value() { ++readings_; }
   void add(const wire::Value& value);
+  // As many calls of add(), with the same result to the last bit.
+  void add(const wire::Numbers& numbers);
   // Whether add() will keep the reading as it is; one with a large text is added like this then.
   bool keeps_next() const;
   void add(std::unique_ptr<LargeText> large);
@@ -88,7 +98,8 @@ class Aggregator {
   bool result(wire::Value& value);
 
  private:
-  void add_number(const wire::Value& value);
+  void add_number(double number);
+  void add_least(const wire::Numbers& numbers);
   void keep(const wire::Value& value);
 
   wire::Aggregate aggregate_;

@@ -30,7 +30,11 @@ Result<bool> StoredCursor::next(wire::Reading& reading) {
   large_.reset();
   EC_ASSIGN_OR_RETURN(bool stands, limit_ == 0 ? Result<bool>(false) : scan_.wake());
   while (limit_ > 0) {
-    if (positioned_ && series_left_ > 0 && stands) scan_.next();
+    if (positioned_ && series_left_ > 0 && stands) {
+      scan_.next();
+      // A second one was asked for: more will be.
+      static_cast<void>(scan_.numbers());
+    }
     stands = true;
     while (!scan_.valid() || series_left_ == 0) {
       EC_TRY(scan_.status());
@@ -65,6 +69,22 @@ Result<bool> StoredCursor::next(wire::Reading& reading) {
   }
   scan_.close();
   return false;
+}
+
+// What is revoked from now on is what was given.
+wire::Numbers StoredCursor::take_numbers(std::size_t most) {
+  if (!positioned_ || scan_.is_overtaken()) return {};
+  const wire::Numbers behind = scan_.numbers_behind();
+  const std::uint64_t wanted = std::min({std::uint64_t{most}, limit_, series_left_});
+  const wire::Numbers taken =
+      behind.first(static_cast<std::size_t>(std::min<std::uint64_t>(wanted, behind.size())));
+  if (taken.empty()) return {};
+  scan_.stand_on(taken.size());
+  const auto [first_ns, last_ns] = std::minmax(taken.times_ns.front(), taken.times_ns.back());
+  given_.add(scan_.series().id, first_ns, last_ns);
+  limit_ -= taken.size();
+  series_left_ -= taken.size();
+  return taken;
 }
 
 Status StoredCursor::read_value(wire::Reading& reading) {
@@ -114,19 +134,28 @@ void WindowCursor::open_window(std::int64_t time_ns) {
 Status WindowCursor::fill_window() {
   const bool moves_row = options_.every_ns == 0 && !options_.from_ns.has_value();
   while (scan_.valid()) {
+    const wire::Numbers numbers = scan_.numbers();
+    if (!scan_.valid()) break;
     const std::int64_t time_ns = scan_.time_ns();
     if (time_ns < window_first_ns_ || time_ns > window_last_ns_) break;
-    if (moves_row) row_time_ns_ = std::min(row_time_ns_, time_ns);
-    oldest_ns_ = std::min(oldest_ns_, time_ns);
-    newest_ns_ = std::max(newest_ns_, time_ns);
-    const Status added = add_reading();
-    if (added.code() == StatusCode::Corruption) {
-      scan_.leave_out(added);
+    const std::size_t count =
+        numbers.empty() ? 1 : numbers.count_within(window_first_ns_, window_last_ns_);
+    const std::int64_t end_ns = numbers.empty() ? time_ns : numbers.times_ns[count - 1];
+    oldest_ns_ = std::min({oldest_ns_, time_ns, end_ns});
+    newest_ns_ = std::max({newest_ns_, time_ns, end_ns});
+    if (moves_row) row_time_ns_ = std::min(row_time_ns_, oldest_ns_);
+    if (numbers.empty()) {
+      const Status added = add_reading();
+      if (added.code() == StatusCode::Corruption) {
+        scan_.leave_out(added);
+      } else {
+        EC_TRY(added);
+      }
     } else {
-      EC_TRY(added);
+      aggregator_.add(numbers.first(count));
     }
-    EC_TRY(scan_.go_on());
-    scan_.next();
+    EC_TRY(scan_.go_on(count));
+    scan_.skip(count);
     if (is_window_revoked()) EC_TRY(begin_window_anew());
   }
   return scan_.status();

@@ -27,6 +27,7 @@ class StoredCursor final : public ReadingCursor {
         limit_(limit),
         series_limit_(series_limit) {}
   Result<bool> next(wire::Reading& reading) override;
+  wire::Numbers take_numbers(std::size_t most) override;
   LargeText* large_text() override { return large_.get(); }
   void let_go() override {
     if (scan_.let_go() && large_ != nullptr) large_->let_go();

@@ -10,9 +10,9 @@ namespace edgecase::query {
 namespace {
 
 using catalog::SeriesEntry;
-using Numbers = std::pair<std::uint32_t, std::uint32_t>;  // of device and sensor
+using SeriesNumbers = std::pair<std::uint32_t, std::uint32_t>;  // of device and sensor
 
-Numbers numbers_of(const SeriesEntry& entry) {
+SeriesNumbers numbers_of(const SeriesEntry& entry) {
   return {entry.id.device, entry.id.sensor};
 }
 
@@ -32,11 +32,12 @@ class Namer {
                              (!range.last || read_bound(*range.last, last));
     if (!of_readings) return add({name, "", ""}, damage);
     const std::vector<SeriesEntry>& series = series_of(name);
-    const Numbers begin{first.device, first.sensor};
-    const Numbers end{last.device, last.sensor};
-    for (auto at = std::lower_bound(
-             series.begin(), series.end(), begin,
-             [](const SeriesEntry&entry, const Numbers&from) { return numbers_of(entry) < from; });
+    const SeriesNumbers begin{first.device, first.sensor};
+    const SeriesNumbers end{last.device, last.sensor};
+    for (auto at = std::lower_bound(series.begin(), series.end(), begin,
+                                    [](const SeriesEntry&entry, const SeriesNumbers&from) {
+                                      return numbers_of(entry) < from;
+                                    });
          at != series.end() && numbers_of(*at) <= end; ++at) {
       LostSeries lost{name, at->device, at->sensor};
       if (numbers_of(*at) == begin) lost.from_ns = first.time_ns;

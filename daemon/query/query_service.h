@@ -29,6 +29,7 @@
 #include "query/left_out.h"
 #include "query/listings.h"
 #include "query/query_limits.h"
+#include "wire/numbers.h"
 #include "wire/query_request.h"
 #include "wire/reading.h"
 
@@ -41,6 +42,9 @@ class ReadingCursor {
   // True: `reading` is filled, its views valid until the next call. False: the end. Never builds up
   // the result. After an error only destruction is allowed.
   virtual Result<bool> next(wire::Reading& reading) = 0;
+  // For speed, behind next(): up to `most` readings that follow the one it answered, as far as they
+  // are of the same series and at hand as numbers. next() goes on behind them; valid as long.
+  virtual wire::Numbers take_numbers(std::size_t /*most*/) { return {}; }
   // The large text or bytes of that reading (kLargeTextBytes), valid as long; `value.text` is empty
   // then. Null: they are not large.
   virtual LargeText* large_text() { return nullptr; }

@@ -1,6 +1,7 @@
 #include "query/series_scan.h"
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 #include <string>
 #include <utility>
@@ -76,8 +77,9 @@ bool SeriesScan::let_go() {
   if (options_.snapshot == nullptr) return false;
   const bool is_short = !is_of_moment_ && options_.snapshot->keeps_memory();
   if (!is_overtaken() && (!is_short || !engine_.is_short_of_memory())) return false;
-  if (valid()) resting_at_ = iterator_->key();
-  iterator_.reset();
+  if (valid())
+    resting_at_ = wire::make_reading_key({series().id.device, series().id.sensor, time_ns()});
+  drop_iterator();
   options_.snapshot.reset();
   return true;
 }
@@ -97,15 +99,40 @@ void SeriesScan::next() {
   if (is_overtaken() && let_go()) {
     const Result<bool> stands = wake();
     failure_ = stands.status();
-    if (!stands.ok()) return iterator_.reset();
+    if (!stands.ok()) return drop_iterator();
     if (!*stands) return;
   }
-  if (iterator_ != nullptr) iterator_->next();
+  if (is_held()) {
+    ++at_;
+  } else if (iterator_ != nullptr) {
+    iterator_->next();
+  }
+}
+
+wire::Numbers SeriesScan::numbers() {
+  if (!is_held()) {
+    if (iterator_ == nullptr || !iterator_->valid()) return {};
+    at_ = 0;
+    iterator_->take_numbers({}, held_);
+    held_times_.resize(held_.size());
+    std::transform(held_.ordinals.begin(), held_.ordinals.end(), held_times_.begin(),
+                   wire::time_of_ordinal);
+  }
+  return held_from(at_);
+}
+
+// With the numbers that were taken from it.
+void SeriesScan::drop_iterator() {
+  iterator_.reset();
+  held_.clear();
+  at_ = 0;
 }
 
 Status SeriesScan::seek(std::int64_t time_ns) {
   if (is_overtaken()) static_cast<void>(let_go());
   resting_at_.clear();
+  held_.clear();
+  at_ = 0;
   if (iterator_ == nullptr) EC_TRY(open_series());
   iterator_->seek(wire::make_reading_key({series().id.device, series().id.sensor, time_ns}));
   return iterator_->status();
@@ -114,7 +141,7 @@ Status SeriesScan::seek(std::int64_t time_ns) {
 Result<bool> SeriesScan::next_series() {
   static_cast<void>(let_go());
   resting_at_.clear();
-  iterator_.reset();
+  drop_iterator();
   if (options_.patience != nullptr) EC_TRY(options_.patience->go_on());
   while (true) {
     if (next_ == series_.size()) return false;
@@ -130,12 +157,18 @@ Result<bool> SeriesScan::next_series() {
 
 void SeriesScan::close() {
   resting_at_.clear();
-  iterator_.reset();
+  drop_iterator();
   options_.snapshot.reset();
   next_ = series_.size();
 }
 
 Status SeriesScan::value(wire::Value& value) {
+  if (is_held()) {
+    is_large_ = false;
+    value = held_.is_float ? wire::Value::of_float64(std::bit_cast<double>(held_.bits[at_]))
+                           : wire::Value::of_int64(static_cast<std::int64_t>(held_.bits[at_]));
+    return ok();
+  }
   const ByteView bytes = iterator_->value();
   if (!iterator_->valid()) return iterator_->status();
   // No stored value is empty.

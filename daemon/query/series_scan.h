@@ -11,6 +11,7 @@
 #include "edgecase/engine.h"
 #include "query/large_text.h"
 #include "query/left_out.h"
+#include "wire/numbers.h"
 #include "wire/reading.h"
 #include "wire/reading_key.h"
 
@@ -60,23 +61,39 @@ class SeriesScan {
   // that is gone (false), to the one behind it.
   Result<bool> wake();
 
-  // Asks the patience of the options now and then.
-  Status go_on() {
-    if (options_.patience == nullptr || ++steps_ % kStepsPerAsking != 0) return ok();
+  // Asks the patience of the options now and then; so many steps were made.
+  Status go_on(std::size_t steps = 1) {
+    if (options_.patience == nullptr || (steps_ += steps) < kStepsPerAsking) return ok();
+    steps_ = 0;
     return options_.patience->go_on();
   }
   // False at the end of the current series, and after an error: look at status().
-  bool valid() const { return iterator_ != nullptr && iterator_->valid(); }
+  bool valid() const { return is_held() || (iterator_ != nullptr && iterator_->valid()); }
   Status status() const {
     if (!failure_.ok()) return failure_;
-    return iterator_ == nullptr ? ok() : iterator_->status();
+    return is_held() || iterator_ == nullptr ? ok() : iterator_->status();
   }
   void next();
+  // The reading where it stands and those behind it, as far as they are numbers that it has at hand
+  // or can take many at once; none: look at valid() and value(). The views hold until next().
+  wire::Numbers numbers();
+  // As next(), `count` times: at least once, and no more than numbers() had.
+  void skip(std::size_t count) {
+    at_ += count - 1;
+    next();
+  }
+  // The readings behind the one where it stands, as far as it has taken them as numbers already;
+  // and to the one of them with this number, from 1 on. The views hold until next().
+  wire::Numbers numbers_behind() const { return is_held() ? held_from(at_ + 1) : wire::Numbers(); }
+  void stand_on(std::size_t number) { at_ += number; }
   // Within the current series, to the first reading at or behind `time_ns` (Reverse: at or before).
   Status seek(std::int64_t time_ns);
   const catalog::SeriesEntry& series() const { return damaged_->series; }
   // Only when valid(). The value's views hold until next().
-  std::int64_t time_ns() const { return wire::time_of_reading_key(iterator_->key().data()); }
+  std::int64_t time_ns() const {
+    return is_held() ? wire::time_of_ordinal(held_.ordinals[at_])
+                     : wire::time_of_reading_key(iterator_->key().data());
+  }
   // The value. Of a large one it tells no more than that it is large; large_text() has it.
   Status value(wire::Value& value);
   bool is_large() const { return is_large_; }
@@ -92,8 +109,14 @@ class SeriesScan {
   Engine& engine() const { return engine_; }
 
  private:
-  static constexpr std::uint32_t kStepsPerAsking = 512;
+  static constexpr std::size_t kStepsPerAsking = 512;
 
+  // It stands on one of the numbers that it holds; the iterator stands behind them all.
+  bool is_held() const { return at_ < held_.size(); }
+  wire::Numbers held_from(std::size_t begin) const {
+    return wire::Numbers{held_times_, held_.bits, held_.is_float}.from(begin);
+  }
+  void drop_iterator();
   void take_snapshot();
   Status open_series();
   Status bad_value() const;
@@ -107,7 +130,10 @@ class SeriesScan {
   std::shared_ptr<Damaged> damaged_;  // shared with what the engine tells
   std::unique_ptr<Iterator> iterator_;
   bool is_large_ = false;  // what value() came to last
-  std::uint32_t steps_ = 0;
+  std::size_t steps_ = 0;  // since it was asked
+  NumberColumns held_;
+  std::vector<std::int64_t> held_times_;
+  std::size_t at_ = 0;
   bool is_of_moment_;              // that somebody holds
   std::uint64_t revocations_ = 0;  // of the snapshot
   Status failure_;

@@ -61,13 +61,18 @@ Bytes make_reading_key(const ReadingKey& key);
 // False when `bytes` is no reading's key.
 bool decode_reading_key(ByteView bytes, ReadingKey& key);
 
+// The time whose eight bytes of a key, read as one big-endian number, are these.
+inline std::int64_t time_of_ordinal(std::uint64_t ordinal) {
+  return static_cast<std::int64_t>(ordinal ^ std::uint64_t{1} << 63);
+}
+
 // The time of a key known to be kReadingKeyBytes long: the inner loop of scans.
 inline std::int64_t time_of_reading_key(const char* key) {
   std::uint64_t bits = 0;
   for (std::size_t i = kSeriesPrefixBytes; i < kReadingKeyBytes; ++i) {
     bits = bits << 8 | static_cast<unsigned char>(key[i]);
   }
-  return static_cast<std::int64_t>(bits ^ std::uint64_t{1} << 63);
+  return time_of_ordinal(bits);
 }
 
 // What may be stored: finite floats, UTF-8 text, a content type of printable ASCII and at most

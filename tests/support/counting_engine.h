@@ -118,8 +118,9 @@ class CountingEngine final : public Engine {
     ByteView key() const override { return iterator_->key(); }
     ByteView value() override { return iterator_->value(); }
     std::size_t take_numbers(ByteView end, NumberColumns& columns) override {
-      engine_.count_look();
-      return iterator_->take_numbers(end, columns);
+      const std::size_t taken = iterator_->take_numbers(end, columns);
+      for (std::size_t i = 0; i < taken; ++i) engine_.count_look();
+      return taken;
     }
     CommitPosition position() const override { return iterator_->position(); }
     const Status& status() const override { return iterator_->status(); }

@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <optional>
@@ -207,5 +209,66 @@ TEST_CASE("aggregate: begins anew after clear") {
     aggregator.add(Value::of_float64(1));
     REQUIRE(aggregator.result(value));
     if (value.type == ValueType::Float64) CHECK(value.float64 <= 2);
+  }
+}
+
+TEST_CASE("aggregate: many numbers at once come to what they come to one by one") {
+  SeededRandom random(20261129);
+  const double doubles[] = {0.0,    -0.0,     21.5,      -3.25,  1e300,
+                            -1e300, kLargest, -kLargest, 5e-324, 0.1};
+  const std::int64_t whole[] = {0, 1, -1, kIntMax, kIntMin, 42, std::int64_t{1} << 53};
+  for (int round = 0; round < 2000; ++round) {
+    const auto what = static_cast<Aggregate>(random.below(10));
+    const bool newest_first = random.below(2) == 0;
+    CAPTURE(round);
+    CAPTURE(static_cast<int>(what));
+    Aggregator one_by_one(what, newest_first);
+    Aggregator at_once(what, newest_first);
+    for (std::uint64_t pieces = random.below(5); pieces > 0; --pieces) {
+      std::vector<std::int64_t> times;
+      std::vector<std::uint64_t> bits;
+      const bool is_float = random.below(3) != 0;
+      const bool is_wild = random.below(4) == 0;
+      for (std::uint64_t n = random.below(40); n > 0; --n) {
+        times.push_back(static_cast<std::int64_t>(times.size()));
+        const double tame = static_cast<double>(random.below(1000)) / 10;
+        if (is_float) {
+          bits.push_back(std::bit_cast<std::uint64_t>(is_wild ? doubles[random.below(10)] : tame));
+        } else {
+          bits.push_back(is_wild ? static_cast<std::uint64_t>(whole[random.below(7)])
+                                 : random.below(100));
+        }
+      }
+      const wire::Numbers numbers{times, bits, is_float};
+      at_once.add(numbers);
+      for (std::size_t i = 0; i < numbers.size(); ++i) one_by_one.add(numbers.value(i));
+      if (random.below(4) == 0) {
+        at_once.add(Value::of_bool(true));
+        one_by_one.add(Value::of_bool(true));
+      }
+    }
+    Value a, b;
+    const bool has_result = one_by_one.result(a);
+    REQUIRE(at_once.result(b) == has_result);
+    if (!has_result) continue;
+    REQUIRE(a.type == b.type);
+    CHECK(a.int64 == b.int64);
+    CHECK(std::bit_cast<std::uint64_t>(a.float64) == std::bit_cast<std::uint64_t>(b.float64));
+  }
+}
+
+TEST_CASE("numbers: those of a window are counted from the first on, in either order") {
+  std::vector<std::int64_t> times;
+  for (std::int64_t i = 0; i < 100; ++i) times.push_back(i * 10);
+  const std::vector<std::uint64_t> bits(times.size());
+  for (const bool newest_first : {false, true}) {
+    if (newest_first) std::reverse(times.begin(), times.end());
+    for (std::size_t from = 0; from < times.size(); ++from) {
+      const wire::Numbers numbers = wire::Numbers{times, bits, true}.from(from);
+      for (std::size_t count = 1; count <= numbers.size(); ++count) {
+        const std::int64_t a = numbers.times_ns[0], b = numbers.times_ns[count - 1];
+        REQUIRE(numbers.count_within(std::min(a, b) - 5, std::max(a, b) + 5) == count);
+      }
+    }
   }
 }
