@@ -1,5 +1,7 @@
 #include "http/reading_pieces.h"
 
+#include <algorithm>
+
 #include "edgecase/clock.h"
 
 namespace edgecase::http {
@@ -36,7 +38,12 @@ Result<bool> ReadingPieces::fill(std::string& piece) {
     }
     text_ = cursor_->large_text();
     if (text_ == nullptr) {
+      const std::size_t before = piece.size();
       formatter_.reading(reading_, piece);
+      const std::size_t room = kPieceBytes - std::min(piece.size(), kPieceBytes);
+      const wire::Numbers behind = cursor_->take_numbers(room / (piece.size() - before + 1));
+      formatter_.numbers(reading_, behind, piece);
+      if (!behind.empty()) i = kReadingsPerClockLook;
     } else if (!formatter_.begin_text(reading_, piece)) {
       text_ = nullptr;
     }

@@ -2,8 +2,7 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
-#include <cmath>
+#include <cstring>
 #include <utility>
 
 #include "wire/base64.h"
@@ -17,9 +16,8 @@ constexpr std::array<std::string_view, 4> kFormatNames = {"csv", "ndjson", "json
 constexpr std::string_view kCsvHeader = "namespace,device,sensor,time,value,type\n";
 
 void append_int(std::int64_t number, std::string& out) {
-  std::array<char, 24> text;
-  const auto end = std::to_chars(text.data(), text.data() + text.size(), number).ptr;
-  out.append(text.data(), end);
+  std::array<char, 20> text;
+  out.append(text.data(), write_int(number, text.data()));
 }
 
 std::string_view content_type_or_default(const Value& value) {
@@ -43,13 +41,17 @@ void append_csv_end(const Value& value, std::string& out) {
   out.push_back('\n');
 }
 
-void append_csv_begin(const Reading& reading, std::string& out) {
+void append_csv_names(const Reading& reading, std::string& out) {
   append_csv_field(reading.namespace_name, out);
   out.push_back(',');
   append_csv_field(reading.device, out);
   out.push_back(',');
   append_csv_field(reading.sensor, out);
   out.push_back(',');
+}
+
+void append_csv_begin(const Reading& reading, std::string& out) {
+  append_csv_names(reading, out);
   append_time(reading.time_ns.value_or(0), out);
   out.push_back(',');
 }
@@ -76,12 +78,14 @@ void append_json_end(const Value& value, std::string& out) {
   out.push_back('}');
 }
 
+constexpr std::string_view kJsonInt = ",\"type\":\"int\"";
+
 void append_json_value(const Value& value, std::string& out) {
   switch (value.type) {
     case ValueType::Float64: append_double(value.float64, out); break;
     case ValueType::Int64:
       append_int(value.int64, out);
-      out.append(",\"type\":\"int\"");
+      out.append(kJsonInt);
       break;
     case ValueType::Bool: out.append(value.boolean ? "true" : "false"); break;
     case ValueType::Text: append_json_string(value.text, out); break;
@@ -109,8 +113,10 @@ void append_json_identity(const Identity& identity, std::string& out) {
   append_json_string(identity.field, out);
 }
 
-// `identity`: null, it is that of the names.
-void append_json_begin(const Reading& reading, const Identity* identity, std::string& out) {
+constexpr std::string_view kBehindJsonTime = "\",\"value\":";
+
+// All before the time. `identity`: null, it is that of the names.
+void append_json_names(const Reading& reading, const Identity* identity, std::string& out) {
   out.append("{\"namespace\":");
   append_json_string(reading.namespace_name, out);
   out.append(",\"device\":");
@@ -119,8 +125,12 @@ void append_json_begin(const Reading& reading, const Identity* identity, std::st
   append_json_string(reading.sensor, out);
   if (identity != nullptr) append_json_identity(*identity, out);
   out.append(",\"time\":\"");
+}
+
+void append_json_begin(const Reading& reading, const Identity* identity, std::string& out) {
+  append_json_names(reading, identity, out);
   append_time(reading.time_ns.value_or(0), out);
-  out.append("\",\"value\":");
+  out.append(kBehindJsonTime);
 }
 
 void append_json(const Reading& reading, const Identity* identity, std::string& out) {
@@ -241,34 +251,6 @@ void append_json_escaped(std::string_view text, std::string& out) {
   out.append(text.substr(plain));
 }
 
-void append_digits(std::int64_t number, int digits, std::string& out) {
-  std::array<char, 9> text;
-  for (int i = digits; i > 0; --i) {
-    text[static_cast<std::size_t>(i - 1)] = static_cast<char>('0' + number % 10);
-    number /= 10;
-  }
-  out.append(text.data(), static_cast<std::size_t>(digits));
-}
-
-struct Date {
-  std::int64_t year, month, day;
-};
-
-// The other way round of days_from_date in time_text.cc, with years that begin in March.
-Date date_from_days(std::int64_t days) {
-  days += 719'468;  // from 0000-03-01
-  const std::int64_t era = (days >= 0 ? days : days - 146'096) / 146'097;
-  const std::int64_t day_of_era = days - era * 146'097;
-  const std::int64_t year_of_era =
-      (day_of_era - day_of_era / 1'460 + day_of_era / 36'524 - day_of_era / 146'096) / 365;
-  const std::int64_t day_of_year =
-      day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-  const std::int64_t month_from_march = (5 * day_of_year + 2) / 153;
-  const std::int64_t day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-  const std::int64_t month = month_from_march < 10 ? month_from_march + 3 : month_from_march - 9;
-  return {year_of_era + era * 400 + (month <= 2 ? 1 : 0), month, day};
-}
-
 }  // namespace
 
 Result<ReadingFormat> parse_reading_format(std::string_view name) {
@@ -321,6 +303,61 @@ void ReadingFormatter::reading(const Reading& reading, std::string& out) {
       tell_namespace(reading, out);
       append_line(reading, identity_of_reading(reading), out);
       return;
+  }
+}
+
+void ReadingFormatter::numbers(const Reading& of, const Numbers& numbers, std::string& out) {
+  if (numbers.empty()) return;
+  Reading each = of;
+  const auto format_one = [&](std::size_t i) {
+    each.time_ns = numbers.times_ns[i];
+    each.value = numbers.value(i);
+    reading(each, out);
+  };
+  if (format_ == ReadingFormat::Line) {
+    for (std::size_t i = 0; i < numbers.size(); ++i) format_one(i);
+    return;
+  }
+  if (format_ == ReadingFormat::Json && first_) {
+    format_one(0);
+    return this->numbers(of, numbers.from(1), out);
+  }
+  // What stands before and behind the time of each, and behind its value.
+  std::string before, behind;
+  std::string_view between = ",";
+  if (format_ == ReadingFormat::Csv) {
+    append_csv_names(of, before);
+    append_csv_end(numbers.value(0), behind);
+  } else {
+    const bool is_array = format_ == ReadingFormat::Json;
+    if (is_array) before = ",\n";
+    append_json_names(of, identity_of_reading(of), before);
+    between = kBehindJsonTime;
+    if (!numbers.is_float) behind = kJsonInt;
+    behind += is_array ? "}" : "}\n";
+  }
+  const std::size_t row_bytes = before.size() + TimePrinter::kBytes + between.size() +
+                                DoublePrinter::kBytesMax + behind.size();
+  std::size_t size = out.size();
+  const auto append = [](std::string_view text, char* at) {
+    std::memcpy(at, text.data(), text.size());
+    return at + text.size();
+  };
+  constexpr std::size_t kRowsAtOnce = 64;
+  for (std::size_t i = 0; i < numbers.size();) {
+    const std::size_t end = std::min(numbers.size(), i + kRowsAtOnce);
+    out.resize(size + (end - i) * row_bytes);
+    char* at = out.data() + size;
+    for (; i < end; ++i) {
+      at = append(before, at);
+      times_.write(numbers.times_ns[i], at);
+      at = append(between, at + TimePrinter::kBytes);
+      at = numbers.is_float ? doubles_.write(numbers.float64(i), at)
+                            : write_int(numbers.int64(i), at);
+      at = append(behind, at);
+    }
+    size = static_cast<std::size_t>(at - out.data());
+    out.resize(size);
   }
 }
 
@@ -398,48 +435,6 @@ void ReadingFormatter::end_text(const Reading& reading, std::string& out) {
 
 void ReadingFormatter::end(std::string& out) {
   if (format_ == ReadingFormat::Json) out.append(first_ ? "]\n" : "\n]\n");
-}
-
-void append_double(double value, std::string& out) {
-  if (value == 0) {
-    out.append(std::signbit(value) ? "-0.0" : "0");
-    return;
-  }
-  std::array<char, 32> text;
-  const auto end = std::to_chars(text.data(), text.data() + text.size(), value).ptr;
-  out.append(text.data(), end);
-}
-
-void append_time(std::int64_t time_ns, std::string& out) {
-  constexpr std::int64_t kSecond = 1'000'000'000;
-  constexpr std::int64_t kDay = 86'400;
-  std::int64_t seconds = time_ns / kSecond;
-  std::int64_t nanoseconds = time_ns % kSecond;
-  if (nanoseconds < 0) {
-    nanoseconds += kSecond;
-    --seconds;
-  }
-  std::int64_t days = seconds / kDay;
-  std::int64_t second_of_day = seconds % kDay;
-  if (second_of_day < 0) {
-    second_of_day += kDay;
-    --days;
-  }
-  const Date date = date_from_days(days);
-  append_digits(date.year, 4, out);
-  out.push_back('-');
-  append_digits(date.month, 2, out);
-  out.push_back('-');
-  append_digits(date.day, 2, out);
-  out.push_back('T');
-  append_digits(second_of_day / 3'600, 2, out);
-  out.push_back(':');
-  append_digits(second_of_day / 60 % 60, 2, out);
-  out.push_back(':');
-  append_digits(second_of_day % 60, 2, out);
-  out.push_back('.');
-  append_digits(nanoseconds, 9, out);
-  out.push_back('Z');
 }
 
 void append_json_string(std::string_view text, std::string& out) {

@@ -29,6 +29,8 @@
 #include "edgecase/result.h"
 #include "wire/base64.h"
 #include "wire/identity.h"
+#include "wire/number_text.h"
+#include "wire/numbers.h"
 #include "wire/reading.h"
 
 namespace edgecase::wire {
@@ -49,6 +51,8 @@ class ReadingFormatter {
         tells_namespaces_(format == ReadingFormat::Line && namespaces == LineNamespaces::Told) {}
   void begin(std::string& out);
   void reading(const Reading& reading, std::string& out);  // time_ns must be set
+  // As reading() of each of these, with the names and the identity of `of`.
+  void numbers(const Reading& of, const Numbers& numbers, std::string& out);
   void end(std::string& out);
 
   // Instead of reading(), where a text or bytes come in pieces: `value.text` means nothing then.
@@ -76,13 +80,10 @@ class ReadingFormatter {
   std::optional<Told> identity_;
   bool first_ = true;
   Base64Encoder base64_;
+  DoublePrinter doubles_;
+  TimePrinter times_;
 };
 
-// The shortest decimal text that reads back as the same double: 21.5, 1e+300, never "nan" or "inf".
-// Negative zero is "-0.0", which JSON readers do not take for an integer.
-void append_double(double value, std::string& out);
-// "2026-11-20T14:00:00.000000000Z", all of int64 nanoseconds.
-void append_time(std::int64_t time_ns, std::string& out);
 // With quotes and escapes, valid UTF-8 kept as it is.
 void append_json_string(std::string_view text, std::string& out);
 // With quotes where RFC 4180 wants them, and around empty text and outer spaces.

@@ -341,3 +341,41 @@ TEST_CASE("texts and bytes that come in pieces make what they make as a whole") 
     }
   }
 }
+
+TEST_CASE("many readings of a series print as one by one") {
+  SeededRandom random(46);
+  for (const ReadingFormat each :
+       {ReadingFormat::Csv, ReadingFormat::Ndjson, ReadingFormat::Json, ReadingFormat::Line}) {
+    for (int round = 0; round < 200; ++round) {
+      std::vector<std::int64_t> times;
+      std::vector<std::uint64_t> bits;
+      const bool is_float = random.below(2) == 0;
+      for (std::uint64_t n = random.below(150); n > 0; --n) {
+        times.push_back(kTime + static_cast<std::int64_t>(random.below(200'000'000'000'000)));
+        bits.push_back(is_float ? std::bit_cast<std::uint64_t>(
+                                      static_cast<double>(random.below(1'000'000)) / 1000)
+                                : random.next());
+      }
+      const wire::Numbers numbers{times, bits, is_float};
+      const Reading of = make_reading("pump \"7\"", "a,b", Value::of_bool(true));
+      std::string want, got;
+      wire::ReadingFormatter one_by_one(each), at_once(each);
+      one_by_one.begin(want);
+      at_once.begin(got);
+      if (round % 2 == 0) {
+        one_by_one.reading(of, want);
+        at_once.reading(of, got);
+      }
+      for (std::size_t i = 0; i < numbers.size(); ++i) {
+        Reading reading = of;
+        reading.time_ns = times[i];
+        reading.value = numbers.value(i);
+        one_by_one.reading(reading, want);
+      }
+      at_once.numbers(of, numbers, got);
+      one_by_one.end(want);
+      at_once.end(got);
+      REQUIRE(want == got);
+    }
+  }
+}
