@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace edgecase::cli {
 
@@ -45,14 +46,26 @@ inline std::string erasure_level_note(const nlohmann::json& object) {
   return "level " + level + ": " + text_field(object, "level_why");
 }
 
-// Where readings went that no erasure here reaches; empty: nowhere.
+// What becomes of an erasure, by preview or certificate, where readings went to; empty: nowhere.
 inline std::string forwarded_note(const nlohmann::json& object) {
-  std::string names;
+  std::string text;
   const auto targets = object.find("targets");
-  if (targets == object.end() || !targets->is_array()) return names;
+  if (targets == object.end() || !targets->is_array()) return text;
+  for (const nlohmann::json& each : *targets) {
+    const std::string why = text_field(each, "why");
+    text += (text.empty() ? "targets: " : "; ") + text_field(each, "name") + " " +
+            text_field(each, "state") + (why.empty() ? "" : " (" + why + ")");
+  }
+  return text;
+}
+
+// Whether a target of that certificate is in such a state.
+inline bool has_target_in(const nlohmann::json& certificate, std::string_view state) {
+  const auto targets = certificate.find("targets");
+  if (targets == certificate.end() || !targets->is_array()) return false;
   for (const nlohmann::json& each : *targets)
-    names += (names.empty() ? "" : ", ") + text_field(each, "name");
-  return names.empty() ? names : "what was forwarded to " + names + " is there still";
+    if (text_field(each, "state") == state) return true;
+  return false;
 }
 
 }  // namespace edgecase::cli

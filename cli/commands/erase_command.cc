@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <memory>
 #include <string>
+#include <thread>
 
 #include "commands/commands.h"
 #include "confirmation.h"
@@ -37,6 +38,7 @@ struct EraseArguments {
   DeviceFilterArguments filter;
   bool yes = false;
   bool dry_run = false;
+  bool wait_targets = false;
   bool list = false;
   bool fences = false;
   std::string lift;  // an erasure's number
@@ -166,6 +168,21 @@ Result<Json> wait_until_gone(DaemonClient& client, Json certificate) {
   return certificate;
 }
 
+// Until every target has answered for good, too, however long one is away.
+Result<Json> wait_for_targets(DaemonClient& client, Json certificate) {
+  constexpr std::chrono::milliseconds kLook{200};
+  Waiting waiting;
+  while (has_target_in(certificate, "waiting") || has_target_in(certificate, "requested")) {
+    waiting.show(forwarded_note(certificate));
+    std::this_thread::sleep_for(kLook);
+    EC_ASSIGN_OR_RETURN(
+        certificate,
+        object_of(client.get_small(path_with(
+            wire::routes::kErasures, {{"id", std::to_string(count_field(certificate, "id"))}}))));
+  }
+  return certificate;
+}
+
 const char* bytes_of(const Json& certificate) {
   const std::string level = text_field(certificate, "level");
   if (level == "physical") return "; the bytes are gone";
@@ -187,6 +204,8 @@ int report(const EraseArguments& arguments, const Json& certificate) {
   if (!note.empty()) print_error("edgecase: %s\n", printable(note).c_str());
   if (const std::string there = forwarded_note(certificate); !there.empty())
     print_error("edgecase: %s\n", printable(there).c_str());
+  if (is_done && arguments.wait_targets && has_target_in(certificate, "not possible"))
+    return wire::kExitPartly;
   if (is_done) return wire::kExitOk;
   const std::string obstacle = text_field(certificate, "waiting_for");
   print_error("edgecase: pending: %s; the daemon goes on by itself (edgecase erase --list)\n",
@@ -284,6 +303,8 @@ int run_erase(const EraseArguments& arguments) {
   Result<Json> certificate =
       object_of(client.post(path_with(wire::routes::kErase, parameters), "", "text/plain"));
   if (certificate.ok()) certificate = wait_until_gone(client, std::move(certificate).value());
+  if (certificate.ok() && arguments.wait_targets)
+    certificate = wait_for_targets(client, std::move(certificate).value());
   return certificate.ok() ? report(arguments, *certificate) : report_failure(certificate.status());
 }
 
@@ -302,6 +323,8 @@ void add_erase_command(CLI::App& app, Action& action) {
                     "Do not ask; needed where there is no terminal to ask on");
   command->add_flag("--dry-run", arguments->dry_run,
                     "Show what would be erased, and erase nothing");
+  command->add_flag("--wait-targets", arguments->wait_targets,
+                    "Return when every target of [[forward]] has answered, too");
   command->add_flag("--list", arguments->list,
                     "List certificates of erasures; with a device or --owner: theirs");
   CLI::Option* fences = command->add_flag(

@@ -356,6 +356,7 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const config::Configuration& confi
                                                          .logger = logger,
                                                          .bell = state.bell},
                                                         state.settings, *state.audit));
+  state.erase->pass_on_by(&state.forwarding->erasures());
 
   const config::HttpSettings& http = state.settings.http;
   EC_ASSIGN_OR_RETURN(ListenerTls tls, listener_tls("http", {http.tls_cert, http.tls_key}, logger));

@@ -18,7 +18,8 @@ struct EraseService::Plan {
   Certificate certificate;
   ErasureRanges ranges;
   Fences::Planned fences;
-  catalog::Erased emptied;      // series of which nothing is left
+  catalog::Erased emptied;  // series of which nothing is left
+  std::optional<std::int64_t> fence_to_ns;
   bool may_be_durable = false;  // the certificate
 };
 
@@ -181,7 +182,9 @@ std::optional<std::int64_t> EraseService::fence_end_ns(
 
 Status EraseService::plan_fences(const EraseRequest& request, const catalog::Erased& names,
                                  std::optional<std::int64_t> newest_ns, Plan& plan) const {
-  const std::optional<std::int64_t> end_ns = fence_end_ns(request.fence, newest_ns);
+  const std::optional<std::int64_t> end_ns =
+      request.fence_to_ns ? request.fence_to_ns : fence_end_ns(request.fence, newest_ns);
+  plan.fence_to_ns = end_ns;
   TimeRange range = request.range();
   if (end_ns) range.to_ns = std::min(range.to_ns.value_or(*end_ns), *end_ns);
   if (range.to_ns && range.from_ns >= *range.to_ns) return ok();
@@ -324,7 +327,7 @@ Result<Certificate> EraseService::erase(const auth::Principal& principal,
     if (pending_.size() >= kPendingMax)
       return busy(std::to_string(kPendingMax) + " erasures wait for their bytes to go, the most");
   }
-  Plan plan{{}, {parts_.engine, records_, next_number_}, {}, {}, false};
+  Plan plan{{}, {parts_.engine, records_, next_number_}, {}, {}, std::nullopt, false};
   plan.certificate.number = next_number_;
   plan.certificate.asked_ns = asked_ns;
   plan.certificate.asked_by = principal.name;
@@ -390,12 +393,22 @@ Result<Certificate> EraseService::make_invisible(const EraseRequest& request,
   for (const Pseudonym& pseudonym : gone) fences_->append_remove(pseudonym, batch);
   append_certificate(certificate, batch);
   give_way(batch);
+  if (relay_ != nullptr) {
+    const PassedErasure passed{.number = certificate.number,
+                               .asked_ns = certificate.asked_ns,
+                               .has_all_times = request.has_all_times(),
+                               .range = request.range(),
+                               .fence = request.fence,
+                               .fence_to_ns = plan.fence_to_ns};
+    EC_TRY(relay_->plan(passed, parts_.catalog, target, batch));
+  }
   if (batch.size_bytes() > kBatchSizeMaxBytes) return too_much(target);
   plan.may_be_durable = true;
   const Status written = parts_.engine.write(batch, Durability::Sync);
   if (!written.ok()) parts_.devices.forget_recent();
   EC_TRY(written);
   ++next_number_;
+  if (relay_ != nullptr) relay_->planned(certificate.number);
   for (const Pseudonym& pseudonym : gone) fences_->remove(pseudonym);
   for (auto& [pseudonym, fence] : plan.fences) fences_->set(pseudonym, std::move(fence));
   parts_.catalog.forget(erased);

@@ -33,6 +33,7 @@
 #include "erase/certificate.h"
 #include "erase/certificate_index.h"
 #include "erase/erase_target.h"
+#include "erase/erasure_relay.h"
 #include "erase/fences.h"
 #include "erase/store_drives.h"
 #include "retention/retention_service.h"
@@ -115,6 +116,8 @@ class EraseService {
   Status obstacle() const EC_EXCLUDES(mutex_);
   // Told when an erasure becomes pending. Set once, before the first erase().
   void on_pending(std::function<void()> observer) { observer_ = std::move(observer); }
+  // Outlives this, or is taken back by null. While nobody erases.
+  void pass_on_by(ErasureRelay* relay) { relay_ = relay; }
 
   // Told when bytes of erasures are gone, for who keeps names or values for later. By the thread
   // that called drain(); may be called as long as this is there.
@@ -198,6 +201,7 @@ class EraseService {
   std::unique_ptr<DriveWatch> drives_;
   catalog::SetAside set_aside_{parts_.engine};  // for fences_
   std::function<void()> observer_;
+  ErasureRelay* relay_ = nullptr;  // null: readings went nowhere
 
   // One erasure becomes invisible, or one drain() goes on, at a time. Each is held across I/O, and
   // taken in this order: drain_mutex_, erase_mutex_, mutex_.

@@ -30,6 +30,8 @@ struct EraseRequest {
   // nothing is left, too.
   SeriesFinder find = nullptr;
   FenceKind fence = FenceKind::Lasting;
+  // Where its fence ends, as of an erasure that was asked for elsewhere before; none: now.
+  std::optional<std::int64_t> fence_to_ns = {};
 
   bool has_all_times() const { return !from_ns && !to_ns; }
   TimeRange range() const { return {from_ns.value_or(INT64_MIN), to_ns}; }

@@ -13,6 +13,11 @@ Delivery Courier::deliver(const Batch& batch, const std::function<bool()>& still
   std::size_t in_row = 0;     // requests that were refused since one was taken
   bool is_confirmed = false;  // it takes something
   const auto refuses_all = [&] {
+    // The line that was taken may be erased since.
+    if (!still_holds()) {
+      delivery.last = {.verdict = Verdict::Stale};
+      return true;
+    }
     if (takes_probe()) {
       in_row = 0;
       is_confirmed = true;

@@ -37,6 +37,7 @@ TargetParts Forwarding::target_parts() {
           .random = parts_.random,
           .logger = parts_.logger,
           .records = *records_,
+          .erasures = *erasures_,
           .bounds = bounds_,
           .bell = parts_.bell,
           .sent = parts_.sent};
@@ -46,7 +47,10 @@ Result<std::unique_ptr<Forwarding>> Forwarding::open(
     const ForwardingParts& parts, const std::vector<config::ForwardSettings>& all) {
   EC_ASSIGN_OR_RETURN(std::unique_ptr<Records> records, Records::open(parts.engine));
   EC_ASSIGN_OR_RETURN(auto loaded, records->load());
-  std::unique_ptr<Forwarding> forwarding(new Forwarding(parts, std::move(records)));
+  EC_ASSIGN_OR_RETURN(std::unique_ptr<Erasures> erasures,
+                      Erasures::open(parts.engine, *records, parts.random, parts.clock));
+  std::unique_ptr<Forwarding> forwarding(
+      new Forwarding(parts, std::move(records), std::move(erasures)));
   Forwarding& made = *forwarding;
   const MutexLock lock(made.mutex_);
   for (auto& [name, record] : loaded) made.resting_.emplace(name, std::move(record));
@@ -67,6 +71,7 @@ Result<std::unique_ptr<Forwarding>> Forwarding::open(
   }
   made.bounds_.set_all(std::move(positions));
   made.set_aside();
+  made.tell_erasures();
   return forwarding;
 }
 
@@ -108,6 +113,17 @@ void Forwarding::set_aside() {
   const std::uint64_t bytes = targets_.size() * Target::kMemoryBytes;
   if (bytes != set_aside_bytes_) parts_.engine.set_aside(set_aside_bytes_, bytes);
   set_aside_bytes_ = bytes;
+}
+
+// Whose readings went where may be erased there.
+void Forwarding::tell_erasures() {
+  std::vector<WatchedTarget> watched;
+  for (const auto& [name, target] : targets_) {
+    auto parsed = config::parse_forward(target->settings());
+    if (parsed.ok()) watched.push_back({name, std::move(parsed->selections)});
+  }
+  for (const auto& [name, record] : resting_) watched.push_back({name, std::nullopt});
+  erasures_->set_targets(std::move(watched));
 }
 
 void Forwarding::start() {
@@ -166,32 +182,28 @@ Status Forwarding::reload(const std::vector<config::ForwardSettings>& all) {
     }
   }
   set_aside();
+  tell_erasures();
   return failed;
 }
 
 std::vector<TargetStatus> Forwarding::list() const {
   const MutexLock lock(mutex_);
   std::map<std::string, TargetStatus> all;
-  for (const auto& [name, target] : targets_) all[name] = target->status();
+  for (const auto& [name, target] : targets_) {
+    all[name] = target->status();
+    all[name].erasures = erasures_->waiting(name);
+  }
   for (const auto& [name, record] : resting_) {
     TargetStatus& status = all[name];
     status.name = name;
     status.state = TargetState::AtRest;
     status.totals = record.totals;
     status.cursor = record.cursor;
+    status.erasures = erasures_->waiting(name);
   }
   std::vector<TargetStatus> list;
   for (auto& [name, status] : all) list.push_back(std::move(status));
   return list;
-}
-
-std::vector<std::string> Forwarding::names() const {
-  const MutexLock lock(mutex_);
-  std::vector<std::string> names;
-  for (const auto& [name, target] : targets_) names.push_back(name);
-  for (const auto& [name, record] : resting_) names.push_back(name);
-  std::sort(names.begin(), names.end());
-  return names;
 }
 
 Result<std::shared_ptr<Target>> Forwarding::find(const std::string& name) const {
@@ -225,9 +237,11 @@ Status Forwarding::forget(const std::string& name) {
                             " is configured; to do: take it out of the configuration, "
                             "reload, then forget it");
   if (!resting_.contains(name)) return unknown_target(name);
+  EC_TRY(erasures_->forget(name));
   EC_TRY(records_->forget(name));
   resting_.erase(name);
   bounds_.drop(name);
+  tell_erasures();
   return ok();
 }
 

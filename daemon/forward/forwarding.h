@@ -13,6 +13,7 @@
 
 #include "config/forward_target.h"
 #include "edgecase/mutex.h"
+#include "forward/erasures.h"
 #include "forward/target.h"
 
 namespace edgecase::forward {
@@ -54,9 +55,10 @@ class Forwarding {
   // After an error nothing has changed.
   Status reload(const std::vector<config::ForwardSettings>& all) EC_EXCLUDES(mutex_);
 
+  // What passes erasures on to targets.
+  Erasures& erasures() { return *erasures_; }
   // Every target that has a place, by name.
   std::vector<TargetStatus> list() const EC_EXCLUDES(mutex_);
-  std::vector<std::string> names() const EC_EXCLUDES(mutex_);
   // NotFound: no such target; it is not configured.
   Result<std::uint64_t> waiting(const std::string& name) const EC_EXCLUDES(mutex_);
   Status pause(const std::string& name) EC_EXCLUDES(mutex_);
@@ -70,18 +72,24 @@ class Forwarding {
  private:
   using Targets = std::map<std::string, std::shared_ptr<Target>>;
 
-  Forwarding(const ForwardingParts& parts, std::unique_ptr<Records> records)
-      : parts_(parts), records_(std::move(records)), bounds_(parts.engine) {}
+  Forwarding(const ForwardingParts& parts, std::unique_ptr<Records> records,
+             std::unique_ptr<Erasures> erasures)
+      : parts_(parts),
+        records_(std::move(records)),
+        erasures_(std::move(erasures)),
+        bounds_(parts.engine) {}
   TargetParts target_parts();
   Result<Record> record_of(const config::ForwardSettings& settings) EC_REQUIRES(mutex_);
   Status put_to_rest(const std::string& name, Record record) EC_REQUIRES(mutex_);
   Status make(const config::ForwardSettings& settings, Targets& into) EC_REQUIRES(mutex_);
   void set_aside() EC_REQUIRES(mutex_);
+  void tell_erasures() EC_REQUIRES(mutex_);
   // NotFound: no such target; it is not configured.
   Result<std::shared_ptr<Target>> find(const std::string& name) const EC_EXCLUDES(mutex_);
 
   const ForwardingParts parts_;
   const std::unique_ptr<Records> records_;
+  const std::unique_ptr<Erasures> erasures_;
   FeedBounds bounds_;
   mutable Mutex mutex_;
   bool is_running_ EC_GUARDED_BY(mutex_) = false;

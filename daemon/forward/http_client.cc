@@ -17,6 +17,7 @@
 #include "edgecase/build_time.h"
 #include "wire/authority.h"
 #include "wire/base64.h"
+#include "wire/routes.h"
 
 namespace edgecase::forward {
 namespace {
@@ -266,7 +267,7 @@ Status HttpClient::take_body(std::size_t bytes, HttpAnswer& answer, std::int64_t
     const std::size_t part = std::min(bytes, received_.size());
     answer.body.append(
         received_, 0,
-        std::min(part, kKeptBodyMaxBytes - std::min(answer.body.size(), kKeptBodyMaxBytes)));
+        std::min(part, kept_body_bytes_ - std::min(answer.body.size(), kept_body_bytes_)));
     received_.erase(0, part);
     bytes -= part;
     body_bytes_ += part;
@@ -342,6 +343,8 @@ Result<HttpAnswer> HttpClient::receive_answer(std::int64_t until_ns) {
   answer.content_type = plain_text(header_of(head, "Content-Type"));
   answer.retry_after = plain_text(header_of(head, "Retry-After"));
   answer.location = plain_text(header_of(head, "Location"));
+  answer.influx_version = plain_text(header_of(head, "X-Influxdb-Version"));
+  answer.left_out = header_of(head, wire::routes::kLeftOutHeader);
   EC_TRY(receive_body(head, answer, until_ns));
   is_fresh_ = false;
   // What came behind the answer belongs to nothing that was asked.
@@ -351,10 +354,10 @@ Result<HttpAnswer> HttpClient::receive_answer(std::int64_t until_ns) {
   return answer;
 }
 
-Result<HttpAnswer> HttpClient::post(const std::string& path, const std::string& headers,
-                                    std::string_view body) {
+Result<HttpAnswer> HttpClient::request(const std::string& method, const std::string& path,
+                                       const std::string& headers, std::string_view body) {
   const std::string host = wire::Authority{options_.host, options_.port}.text();
-  const std::string head = "POST " + path + " HTTP/1.1\r\nHost: " + host + "\r\n" + headers +
+  const std::string head = method + " " + path + " HTTP/1.1\r\nHost: " + host + "\r\n" + headers +
                            "Content-Length: " + std::to_string(body.size()) + "\r\n\r\n";
   while (true) {
     const bool was_kept = channel_ != nullptr && !is_fresh_;

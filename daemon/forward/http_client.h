@@ -36,7 +36,9 @@ struct HttpAnswer {
   std::string content_type;
   std::string retry_after;
   std::string location;
-  std::string body;  // its beginning
+  std::string influx_version;  // X-Influxdb-Version
+  std::string left_out;        // X-EdgeCase-Left-Out
+  std::string body;            // its beginning
 };
 
 class HttpClient {
@@ -60,13 +62,24 @@ class HttpClient {
   // off, or nothing came in time; Cancelled: stop(). A request that was sent over a kept connection
   // which had been closed meanwhile is sent again over a new one.
   Result<HttpAnswer> post(const std::string& path, const std::string& headers,
-                          std::string_view body);
+                          std::string_view body) {
+    kept_body_bytes_ = kKeptBodyMaxBytes;
+    return request("POST", path, headers, body);
+  }
+  // The same without a body, of which the whole answer is wanted, up to kBodyMaxBytes.
+  Result<HttpAnswer> ask(const std::string& method, const std::string& path,
+                         const std::string& headers) {
+    kept_body_bytes_ = kBodyMaxBytes;
+    return request(method, path, headers, {});
+  }
   // How often a connection that had answered before broke off, or was found closed.
   std::uint64_t lost_connections() const { return lost_connections_; }
   void stop() { is_stopped_ = true; }
   bool is_stopped() const { return is_stopped_; }
 
  private:
+  Result<HttpAnswer> request(const std::string& method, const std::string& path,
+                             const std::string& headers, std::string_view body);
   Status connect();
   Status connect_socket(const std::string& host, std::uint16_t port, std::int64_t until_ns);
   Status open_tunnel(std::int64_t until_ns);
@@ -89,8 +102,9 @@ class HttpClient {
   std::atomic<bool> is_stopped_{false};
   std::unique_ptr<net::Channel> channel_;  // null: not connected
   std::string received_;                   // and not looked at yet
-  std::size_t body_bytes_ = 0;             // of the answer that is being received
-  bool is_fresh_ = true;                   // nothing was answered over this connection yet
+  std::size_t kept_body_bytes_ = kKeptBodyMaxBytes;
+  std::size_t body_bytes_ = 0;  // of the answer that is being received
+  bool is_fresh_ = true;        // nothing was answered over this connection yet
   bool has_answer_begun_ = false;
   std::uint64_t lost_connections_ = 0;
 };

@@ -139,20 +139,48 @@ std::string HttpTarget::path_of(const std::string& database) const {
          "?precision=ns&db=" + wire::percent_encode(database);
 }
 
+// A line of the head; empty: nobody asks.
+Result<std::string> HttpTarget::authorization() const {
+  EC_ASSIGN_OR_RETURN(const std::string secret, read_secret(settings_.token_file));
+  std::string line;
+  if (!settings_.username.empty()) {
+    line = "Authorization: Basic ";
+    wire::append_base64(settings_.username + ":" + secret, line);
+    line += "\r\n";
+  } else if (!secret.empty()) {
+    line = std::string("Authorization: ") + (settings_.bucket.empty() ? "Bearer " : "Token ") +
+           secret + "\r\n";
+  }
+  return line;
+}
+
+Answer HttpTarget::ask(const std::string& method, const std::string& path, HttpAnswer& http) {
+  const Result<std::string> who = authorization();
+  if (!who.ok()) return {.verdict = Verdict::Denied, .why = who.status().message()};
+  Result<HttpAnswer> answer =
+      client_.ask(method, target_.path + path, "User-Agent: edgecase\r\n" + *who);
+  if (!answer.ok()) {
+    const bool is_stopped = answer.status().code() == StatusCode::Cancelled;
+    return {.verdict = is_stopped ? Verdict::Stopped : Verdict::Away,
+            .why = answer.status().message()};
+  }
+  http = *std::move(answer);
+  if (http.status != 401 && http.status != 429 && http.status < 500) return {.status = http.status};
+  // What it says may name what was asked for: that is not told.
+  Answer judged{.verdict = http.status == 401 ? Verdict::Denied : Verdict::Later,
+                .status = http.status,
+                .why = "it answers " + std::to_string(http.status) + " to an erasure"};
+  if (http.status != 401) judged.retry_after_ns = retry_after_of(http);
+  return judged;
+}
+
 Answer HttpTarget::carry(const std::string& database, std::string_view lines, std::size_t count) {
-  const Result<std::string> secret = read_secret(settings_.token_file);
-  if (!secret.ok()) return {.verdict = Verdict::Denied, .why = secret.status().message()};
+  const Result<std::string> who = authorization();
+  if (!who.ok()) return {.verdict = Verdict::Denied, .why = who.status().message()};
   const bool is_edgecase = target_.kind == config::ForwardKind::EdgeCase;
   std::string headers = "User-Agent: edgecase\r\nContent-Encoding: gzip\r\nContent-Type: ";
   headers += is_edgecase ? "application/x-ndjson\r\n" : "text/plain; charset=utf-8\r\n";
-  if (!settings_.username.empty()) {
-    headers += "Authorization: Basic ";
-    wire::append_base64(settings_.username + ":" + *secret, headers);
-    headers += "\r\n";
-  } else if (!secret->empty()) {
-    headers += std::string("Authorization: ") + (settings_.bucket.empty() ? "Bearer " : "Token ") +
-               *secret + "\r\n";
-  }
+  headers += *who;
   if (!pack(lines, packed_)) return {.verdict = Verdict::Later, .why = "no memory for gzip"};
   sent_bytes_ += packed_.size();
   const Result<HttpAnswer> answer = client_.post(path_of(database), headers, packed_);

@@ -10,6 +10,7 @@
 #include "config/forward_target.h"
 #include "edgecase/clock.h"
 #include "forward/answer.h"
+#include "forward/eraser.h"
 #include "forward/http_client.h"
 
 namespace edgecase::forward {
@@ -17,7 +18,7 @@ namespace edgecase::forward {
 // The files and the proxy that a target needs can be used. Errors begin with the key.
 Status check_target(const config::ForwardSettings& settings, const config::ForwardTarget& target);
 
-class HttpTarget final : public Carrier {
+class HttpTarget final : public Carrier, public Asked {
  public:
   static constexpr std::int64_t kRetryAfterMaxNs = 3'600'000'000'000;
 
@@ -27,6 +28,9 @@ class HttpTarget final : public Carrier {
                                                     Clock& clock);
 
   Answer carry(const std::string& database, std::string_view lines, std::size_t count) override;
+  // Another request, without a body; `path` is behind that of forward.to. Taken: `http` is what was
+  // answered, whatever it is but 401, 429 and 5xx.
+  Answer ask(const std::string& method, const std::string& path, HttpAnswer& http) override;
   void stop() { client_.stop(); }
   // Bytes of requests' bodies, as they were sent.
   std::uint64_t sent_bytes() const { return sent_bytes_; }
@@ -36,6 +40,7 @@ class HttpTarget final : public Carrier {
   HttpTarget(const config::ForwardSettings& settings, const config::ForwardTarget& target,
              HttpClient::Options options, Clock& clock);
   std::string path_of(const std::string& database) const;
+  Result<std::string> authorization() const;
   Answer judge(const HttpAnswer& answer, std::size_t count) const;
 
   const config::ForwardSettings settings_;

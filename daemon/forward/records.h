@@ -6,6 +6,7 @@
 //                                        held by the target, 8 not kept there; then the cursor
 //                                        (cursor.h)
 //   key 'U' name, 0, 4 namespace, key -> a Refusal: 2 status of HTTP, 8 nanoseconds since 1970
+//   keys 'E', 'K' and 'N'             -> erasures that targets have to be told of (erasures.h)
 //
 // Numbers are big-endian. Of a refused reading its key alone is kept, no name and no value: what is
 // erased is not found here either.
@@ -71,9 +72,13 @@ class Records {
   Status add_refusals(const std::string& name, const std::vector<Refusal>& refusals);
   Status remove_refusals(const std::string& name, const std::vector<Refusal>& refusals);
 
+  // The number of `_forward`; 0: none yet.
+  NamespaceId id() const { return id_; }
+  // The same; the namespace is made where there is none.
+  Result<NamespaceId> made_id() EC_EXCLUDES(mutex_);
+
  private:
   explicit Records(Engine& engine) : engine_(engine) {}
-  Result<NamespaceId> made_id() EC_EXCLUDES(mutex_);
 
   Engine& engine_;
   Mutex mutex_;

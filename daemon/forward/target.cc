@@ -44,6 +44,7 @@ Target::Target(const TargetParts& parts, const config::ForwardSettings& settings
       live_(record_.cursor),
       reader_(parts.engine, parts.catalog, settings, target),
       courier_(*http_),
+      eraser_(*http_, settings, target),
       backoff_(parts.random),
       is_paused_(record_.is_paused) {
   if (record_.is_paused) state_ = TargetState::Paused;
@@ -70,6 +71,8 @@ void Target::publish_bounds() {
 }
 
 void Target::start() {
+  // Where it settles, its place is the kept one again: so are erasures.
+  parts_.erasures.ask_again(settings_.name);
   thread_ = std::thread([this] { run(); });
   pthread_setname_np(thread_.native_handle(), "forward");
 }
@@ -107,7 +110,8 @@ void Target::run() {
   while (!is_stopping()) {
     const std::uint64_t rings = parts_.bell.rings();
     const Turn turn = work();
-    keep_place(false);
+    if (settle_erasures()) keep_place(false);
+    look_at_certificates();
     if (parts_.clock.boot_ns() - published_at_ns_ > kPublishNs) publish_bounds();
     tell_sent(false);
     tell();
@@ -163,6 +167,7 @@ Target::Turn Target::work() {
     go_back();
   }
   if (!take_orders()) return Turn::Idle;
+  if (const auto order = parts_.erasures.next(settings_.name)) return send_erasure(*order);
   bool wants_undelivered = false;
   {
     const MutexLock lock(mutex_);
@@ -203,6 +208,8 @@ Result<Batch> Target::read(BatchReader::Wish wish) {
 
 Target::Turn Target::send_fresh() {
   const CommitPosition upto = parts_.bounds.mark(settings_.name);
+  // What was committed after an erasure may lie before the mark.
+  if (parts_.erasures.next(settings_.name)) return Turn::Sent;
   Result<Batch> batch = read({.after = live_.fresh_after(), .upto = upto});
   if (!batch.ok()) return Turn::Failed;
   if (!send(*batch)) return Turn::Failed;
@@ -278,8 +285,9 @@ Target::Turn Target::send_undelivered() {
 }
 
 // Whether all of it may be sent still: nothing of it was erased since it was read.
-bool Target::still_holds(const Batch& batch) const {
+bool Target::still_holds(const Batch& batch) {
   if (parts_.engine.revocations() == batch.revocations) return true;
+  courier_.forget();
   for (std::size_t begin = 0; begin < batch.lines.size();) {
     std::size_t end = begin + 1;
     while (end < batch.lines.size() &&
@@ -399,7 +407,10 @@ void Target::fail(const Status& status) {
 
 // What was answered and may not have been synced there goes again.
 void Target::go_back() {
-  if (settle_ns_ == 0 || live_ == record_.cursor) return;
+  if (settle_ns_ == 0) return;
+  if (!settling_erasures_.empty()) parts_.erasures.ask_again(settings_.name);
+  settling_erasures_.clear();
+  if (live_ == record_.cursor) return;
   live_ = record_.cursor;
   settling_.reset();
   publish_bounds();

@@ -8,6 +8,10 @@
 // targets that answer before they have synced, `settling_` waits for the settle time. When such a
 // target goes away, `live_` goes back to `kept_`. All three are bounds of the engine's merges.
 //
+// Erasures go before everything else: what was committed before them and is gone is not read any
+// more, and what was committed after them waits until they are answered and that is durable. At
+// targets that settle an erasure is final before a place is kept that lies behind it.
+//
 // status(), pause(), resume() and stop() are for any thread; a lock is held for them alone.
 #pragma once
 
@@ -17,6 +21,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "config/forward_target.h"
 #include "edgecase/clock.h"
@@ -25,6 +30,8 @@
 #include "edgecase/random.h"
 #include "forward/batch_reader.h"
 #include "forward/courier.h"
+#include "forward/eraser.h"
+#include "forward/erasures.h"
 #include "forward/feed_bounds.h"
 #include "forward/http_target.h"
 #include "forward/records.h"
@@ -56,6 +63,8 @@ struct TargetStatus {
   std::uint64_t requests = 0, failed_requests = 0;  // batches, since the start
   std::int64_t answered_ns = 0;                     // wall time; 0: not yet, since the start
   std::int64_t current_ns = 0;  // when it last had everything; 0: not yet, since the start
+  std::size_t erasures = 0;     // that wait for it
+  std::string cannot_erase;     // why; empty: it can, or it is not known yet
   Cursor cursor;
 };
 
@@ -66,6 +75,7 @@ struct TargetParts {
   Random& random;  // thread-safe
   observe::Logger& logger;
   Records& records;
+  Erasures& erasures;
   FeedBounds& bounds;
   ingest::CommitBell& bell;
   // What went there on a day that is over, or until now.
@@ -84,6 +94,7 @@ class Target {
   static constexpr std::int64_t kGatherNs = 10'000'000;       // commits that go together
   static constexpr std::int64_t kNamelessNs = 10'000'000'000;
   static constexpr std::int64_t kDeniedNs = 60'000'000'000;
+  static constexpr std::int64_t kCertificateLookNs = 1'000'000'000;
   // What one takes, beside a value that is larger than usual.
   static constexpr std::uint64_t kMemoryBytes = 3u << 20;
 
@@ -126,10 +137,15 @@ class Target {
   Turn send_fresh();
   Turn send_backlog();
   Turn send_undelivered();
+  Turn send_erasure(const ErasureOrder& order);
+  Status end_erasure(std::uint64_t number, TargetErasure result);
+  // Makes answers final that the target cannot forget any more; false: that could not be kept.
+  bool settle_erasures();
+  void look_at_certificates();
   // Nothing: it did not go, and `live_` stays as it is.
   std::optional<Delivery> send(const Batch& batch, Refusals refusals = Refusals::AreNew);
   Result<Batch> read(BatchReader::Wish wish);
-  bool still_holds(const Batch& batch) const;
+  bool still_holds(const Batch& batch);
   Status set_aside(const Batch& batch, const Delivery& delivery);
   void fail(const Answer& answer, bool refuses_all);
   void fail(const Status& status);
@@ -162,6 +178,21 @@ class Target {
   Place undelivered_behind_;
   BatchReader reader_;
   Courier courier_;
+  Eraser eraser_;
+  // The erasure that is being sent: how far it is.
+  struct Erasing {
+    std::uint64_t number = 0;
+    std::uint32_t chunk = 0;
+    TargetErasure result = {};
+  };
+  Erasing erasing_;
+  struct Settling {
+    std::uint64_t number = 0;
+    std::int64_t answered_ns = 0;  // by boot_ns()
+    TargetErasure result = {};
+  };
+  std::vector<Settling> settling_erasures_;
+  std::int64_t looked_ns_ = 0;
   net::Backoff backoff_;
   std::int64_t rests_until_ns_ = 0;     // by boot_ns()
   std::int64_t budget_until_ns_ = 0;    // the same

@@ -48,6 +48,12 @@ Result<erase::EraseRequest> request_of(const HttpContext& context, const Call& c
   EC_ASSIGN_OR_RETURN(request.selection, selection_parameters(call));
   EC_ASSIGN_OR_RETURN(request.from_ns, time_parameter(context, call, "from"));
   EC_ASSIGN_OR_RETURN(request.to_ns, time_parameter(context, call, "to"));
+  EC_ASSIGN_OR_RETURN(request.fence_to_ns, time_parameter(context, call, "fence_to"));
+  if (const std::string fence = call.parameter("fence"); fence == "copies") {
+    request.fence = erase::FenceKind::Copies;
+  } else if (!fence.empty() && fence != "all") {
+    return invalid_argument("fence is neither all nor copies");
+  }
   return request;
 }
 
@@ -68,11 +74,40 @@ Result<erase::Certificate> wait_for(HttpContext& context, std::uint64_t number,
   return certificate;
 }
 
-Json targets_json(const HttpContext& context) {
+// What became of an erasure where readings went to; empty: no target is concerned.
+Json targets_json(const HttpContext& context, std::uint64_t number) {
   Json targets = Json::array();
   if (context.parts.forwarding == nullptr) return targets;
-  for (const std::string& name : context.parts.forwarding->names())
-    targets.push_back({{"name", name}, {"state", "not asked, what went there is there still"}});
+  const auto all = context.parts.forwarding->erasures().of(number);
+  if (!all.ok()) return Json::array({{{"name", nullptr}, {"state", "unknown"}}});
+  for (const forward::TargetErasure& each : *all) {
+    Json json = {{"name", each.target},
+                 {"state", forward::step_name(each.step)},
+                 {"why", each.why.empty() ? Json(nullptr) : Json(each.why)},
+                 {"answered",
+                  each.answered_ns == 0 ? Json(nullptr) : Json(wire::time_text(each.answered_ns))}};
+    if (!each.certificates.empty()) json["certificates"] = each.certificates;
+    targets.push_back(std::move(json));
+  }
+  return targets;
+}
+
+// Where an erasure of this would be passed on to.
+Json preview_targets_json(const HttpContext& context, const erase::ErasePreview& found) {
+  Json targets = Json::array();
+  if (context.parts.forwarding == nullptr) return targets;
+  std::vector<catalog::SeriesEntry> series;
+  for (const auto& each : found.matched) series.push_back(each.entry);
+  const bool are_all = found.matched.size() == found.series && found.series > 0;
+  const std::vector<std::string> takers =
+      context.parts.forwarding->erasures().takers(series, are_all);
+  for (const forward::TargetStatus& each : context.parts.forwarding->list()) {
+    if (std::find(takers.begin(), takers.end(), each.name) == takers.end()) continue;
+    const bool can = each.cannot_erase.empty();
+    targets.push_back({{"name", each.name},
+                       {"state", can ? "will be asked" : "not possible"},
+                       {"why", can ? Json(nullptr) : Json(each.cannot_erase)}});
+  }
   return targets;
 }
 
@@ -103,8 +138,13 @@ Json certificate_json(const HttpContext& context, const erase::Certificate& cert
                {"device_pseudonyms", certificate.device_pseudonyms},
                {"series_pseudonyms", certificate.series_pseudonyms},
                {"owner_pseudonym", certificate.owner_pseudonym}};
-  // What went on to others is there still: no erasure travels.
-  if (const Json targets = targets_json(context); !targets.empty()) json["targets"] = targets;
+  if (const Json targets = targets_json(context, certificate.number); !targets.empty()) {
+    json["targets"] = targets;
+    // Sealed, until the last target has answered.
+    json["names_wait"] = std::any_of(targets.begin(), targets.end(), [](const Json& each) {
+      return each["state"] == "waiting" || each["state"] == "requested";
+    });
+  }
   if (!is_done) {
     const Status obstacle = context.parts.erase.obstacle();
     if (!obstacle.ok()) json["waiting_for"] = obstacle.message();
@@ -261,7 +301,8 @@ Result<Json> get_erase_preview(HttpContext& context, const Call& call) {
   json["level_why"] = how_far.why.empty() ? Json(nullptr) : Json(how_far.why);
   json["matched"] = std::move(matched);
   if (!found.left.empty()) json[kLeftOutMember] = left_out_json(call, found.left);
-  if (Json targets = targets_json(context); !targets.empty()) json["targets"] = std::move(targets);
+  if (Json targets = preview_targets_json(context, found); !targets.empty())
+    json["targets"] = std::move(targets);
   return json;
 }
 

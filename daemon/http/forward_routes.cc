@@ -39,6 +39,8 @@ Json target_json(const HttpContext& context, const TargetStatus& status) {
           {"requests", status.requests},
           {"failed_requests", status.failed_requests},
           {"undelivered", status.totals.undelivered},
+          {"erasures_waiting", status.erasures},
+          {"cannot_erase", status.cannot_erase.empty() ? Json(nullptr) : Json(status.cannot_erase)},
           {"unfit", status.totals.unfit},
           {"not_kept", status.totals.not_kept}};
 }

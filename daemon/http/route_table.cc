@@ -280,8 +280,9 @@ constexpr Route kRoutes[] = {
      .effect = Effect::Changes,
      .audit = {"erase", AuditKind::Change},
      .scope = "erase",
-     .parameters =
-         "ns select measurement tag field owner purpose@devices object label from to yes wait",
+     .parameters = "ns select measurement tag field owner purpose@devices object label from to "
+                   "fence fence_to "
+                   "yes wait",
      .gives = "200 application/json|202 application/json",
      .refusals = "404",
      .says = "Erases for good; answers with the certificate when the bytes are gone.",

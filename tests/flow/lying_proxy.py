@@ -7,6 +7,7 @@ import http.client
 import http.server
 import threading
 
+KEPT_HEADERS = ("content-type", "retry-after", "x-influxdb-version", "x-edgecase-left-out")
 FAULTS = ("lose", "swallow answer", "cut answer", "503", "429", "413", "hang", "early 503")
 
 
@@ -19,6 +20,7 @@ class LyingProxy:
         self.fault_rate = fault_rate
         self.refused_word = None  # 400 for whatever holds it
         self.answer = None        # status, headers, body: instead of the target's
+        self.seen = None          # a list: paths and bodies of requests
         self.faults = {}
         self.requests = 0
         self.lock = threading.Lock()
@@ -32,6 +34,8 @@ class LyingProxy:
 
             def do_POST(self):
                 proxy.handle(self)
+
+            do_GET = do_POST
 
         class Server(http.server.ThreadingHTTPServer):
             daemon_threads = True
@@ -61,8 +65,10 @@ class LyingProxy:
         if fault == "early 503":
             client.close_connection = True
             return answer(client, 503, {"Connection": "close"}, b"")
-        body = client.rfile.read(int(client.headers["Content-Length"]))
+        body = client.rfile.read(int(client.headers["Content-Length"] or 0))
         lines = gzip.decompress(body)
+        if self.seen is not None:
+            self.seen.append((client.path, lines))
         if self.answer:
             return answer(client, *self.answer)
         if self.refused_word and self.refused_word in lines:
@@ -92,9 +98,9 @@ class LyingProxy:
         upstream = http.client.HTTPConnection("127.0.0.1", self.upstream(), timeout=30)
         headers = {k: v for k, v in client.headers.items() if k.lower() not in ("host", "connection")}
         try:
-            upstream.request("POST", client.path, body, headers)
+            upstream.request(client.command, client.path, body, headers)
             given = upstream.getresponse()
-            kept = {k: v for k, v in given.headers.items() if k.lower() in ("content-type", "retry-after")}
+            kept = {k: v for k, v in given.headers.items() if k.lower() in KEPT_HEADERS}
             return given.status, kept, given.read()
         except (OSError, http.client.HTTPException):
             return None  # it is away

@@ -154,5 +154,20 @@ TEST_CASE("courier: nothing of what has been erased since is sent") {
   CHECK(target.requests == 2);
 }
 
+// Planted: the line that was taken is sent again whatever was erased since.
+TEST_CASE("courier: a line that was erased meanwhile is not tried again") {
+  Scripted target;
+  target.decide = [](std::string_view) { return Answer{}; };
+  Courier courier(target);
+  courier.deliver(batch_of({"erased"}), holds);
+  target.decide = [](std::string_view) { return refuse(); };
+  const int requests = target.requests;
+  int asked = 0;
+  const Delivery delivery = courier.deliver(batch_of({"bad"}), [&asked] { return asked++ == 0; });
+  CHECK(delivery.last.verdict == Verdict::Stale);
+  CHECK_FALSE(delivery.refuses_all);
+  CHECK(target.requests == requests + 1);
+}
+
 }  // namespace
 }  // namespace edgecase::forward

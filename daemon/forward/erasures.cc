@@ -1,0 +1,489 @@
+#include "forward/erasures.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <utility>
+
+#include "auth/sealing.h"
+#include "erase/erase_service.h"
+#include "forward/record_bytes.h"
+
+namespace edgecase::forward {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr int kErasureVersion = 1;
+constexpr char kOrders = 'E', kKeys = 'K', kNames = 'N';
+constexpr std::uint8_t kDeviceFlag = 1, kOfDeviceFlag = 2;
+constexpr ErasureStep kSteps[] = {ErasureStep::Waiting, ErasureStep::Requested,
+                                  ErasureStep::Confirmed, ErasureStep::NotProvable,
+                                  ErasureStep::NotPossible};
+
+Bytes key_of(char kind, std::uint64_t number) {
+  Bytes key(1, kind);
+  append_number(number, key);
+  return key;
+}
+
+Bytes chunk_key(std::uint64_t number, std::uint32_t chunk) {
+  Bytes key = key_of(kNames, number);
+  append_number(chunk, key);
+  return key;
+}
+
+// Everything that begins with it.
+void erase_all(NamespaceId id, const Bytes& prefix, WriteBatch& batch) {
+  const catalog::KeySpan span = catalog::span_of_prefix(id, prefix);
+  batch.erase_range(id, span.lower, span.upper);
+}
+
+void append_text(std::string_view text, Bytes& out) {
+  append_number(static_cast<std::uint32_t>(text.size()), out);
+  out += text;
+}
+
+bool take_text(ByteView& bytes, std::string& text) {
+  std::uint32_t size = 0;
+  if (!take_number(bytes, size) || size > bytes.size()) return false;
+  text = bytes.substr(0, size);
+  bytes.remove_prefix(size);
+  return true;
+}
+
+void append_name(const ErasedName& name, Bytes& out) {
+  append_number(static_cast<std::uint8_t>((name.is_device ? kDeviceFlag : 0) |
+                                          (name.is_of_device ? kOfDeviceFlag : 0)),
+                out);
+  for (const std::string* each : {&name.namespace_name, &name.device, &name.sensor, &name.identity})
+    append_text(*each, out);
+}
+
+Result<std::vector<ErasedName>> decode_names(ByteView bytes) {
+  std::vector<ErasedName> names;
+  while (!bytes.empty()) {
+    ErasedName& name = names.emplace_back();
+    std::uint8_t flags = 0;
+    if (!take_number(bytes, flags) || !take_text(bytes, name.namespace_name) ||
+        !take_text(bytes, name.device) || !take_text(bytes, name.sensor) ||
+        !take_text(bytes, name.identity)) {
+      return corruption("the names of an erasure are cut");
+    }
+    name.is_device = (flags & kDeviceFlag) != 0;
+    name.is_of_device = (flags & kOfDeviceFlag) != 0;
+  }
+  return names;
+}
+
+bool is_open(const std::vector<TargetErasure>& targets) {
+  return std::any_of(targets.begin(), targets.end(),
+                     [](const TargetErasure& each) { return !is_final(each.step); });
+}
+
+template <typename Targets>
+auto find_target(Targets& targets, const std::string& name) {
+  return std::find_if(targets.begin(), targets.end(),
+                      [&name](const TargetErasure& each) { return each.target == name; });
+}
+
+// A target that answers before its own sync is asked again at a start; an EdgeCase is not.
+bool may_be_forgotten(const TargetErasure& each) {
+  return each.step == ErasureStep::Requested && each.certificates.empty();
+}
+
+ReadOptions uncached() {
+  ReadOptions options;
+  options.fill_cache = false;
+  return options;
+}
+
+}  // namespace
+
+const char* step_name(ErasureStep step) {
+  switch (step) {
+    case ErasureStep::Waiting: return "waiting";
+    case ErasureStep::Requested: return "requested";
+    case ErasureStep::Confirmed: return "confirmed";
+    case ErasureStep::NotProvable: return "not provable";
+    case ErasureStep::NotPossible: break;
+  }
+  return "not possible";
+}
+
+bool WatchedTarget::takes(const std::string& namespace_name, const std::string& device,
+                          const std::string& sensor) const {
+  return !selections || std::any_of(selections->begin(), selections->end(), [&](const auto& each) {
+    return (each.namespace_name == "*" || each.namespace_name == namespace_name) &&
+           each.selector.matches(device, sensor);
+  });
+}
+
+bool WatchedTarget::takes_device(const std::string& namespace_name,
+                                 const std::string& device) const {
+  return !selections || std::any_of(selections->begin(), selections->end(), [&](const auto& each) {
+    return (each.namespace_name == "*" || each.namespace_name == namespace_name) &&
+           each.selector.sensor == "*" && wire::glob_matches(each.selector.device, device);
+  });
+}
+
+bool WatchedTarget::may_take_device(const std::string& namespace_name,
+                                    const std::string& device) const {
+  return !selections || std::any_of(selections->begin(), selections->end(), [&](const auto& each) {
+    return (each.namespace_name == "*" || each.namespace_name == namespace_name) &&
+           wire::glob_matches(each.selector.device, device);
+  });
+}
+
+// Writes names ahead, a chunk after another. One erasure.
+class Erasures::ChunkWriter {
+ public:
+  ChunkWriter(Engine& engine, NamespaceId id, std::uint64_t number, const Bytes& key)
+      : engine_(engine), id_(id), number_(number), key_(key) {}
+
+  Status add(const ErasedName& name) {
+    append_name(name, text_);
+    if (++count_ < kNamesPerChunk && text_.size() < kChunkBytes) return ok();
+    return end();
+  }
+  // Errors: the engine's.
+  Status end() {
+    if (count_ == 0) return ok();
+    WriteBatch batch;
+    batch.put(id_, chunk_key(number_, chunks_), auth::seal(key_, chunks_, text_));
+    batch.set_makes_room();
+    EC_TRY(engine_.write(batch, Durability::Async));
+    ++chunks_;
+    count_ = 0;
+    text_.clear();
+    return ok();
+  }
+  std::uint32_t chunks() const { return chunks_; }
+
+ private:
+  Engine& engine_;
+  const NamespaceId id_;
+  const std::uint64_t number_;
+  const Bytes& key_;
+  Bytes text_;
+  std::size_t count_ = 0;
+  std::uint32_t chunks_ = 0;
+};
+
+std::string Erasures::encode(const Entry& entry) {
+  const ErasureOrder& order = entry.order;
+  Json targets = Json::array();
+  for (const TargetErasure& each : entry.targets) {
+    targets.push_back({{"name", each.target},
+                       {"step", step_name(each.step)},
+                       {"why", each.why},
+                       {"certificates", each.certificates},
+                       {"answered", each.answered_ns}});
+  }
+  Json json = {{"version", kErasureVersion},
+               {"asked", order.asked_ns},
+               {"all", order.has_all_times},
+               {"from", order.range.from_ns},
+               {"copies", order.fence == erase::FenceKind::Copies},
+               {"chunks", order.chunks},
+               {"targets", std::move(targets)}};
+  if (order.range.to_ns) json["to"] = *order.range.to_ns;
+  if (order.fence_to_ns) json["fence_to"] = *order.fence_to_ns;
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+Result<Erasures::Entry> Erasures::decode(std::uint64_t number, ByteView value) {
+  // A field that is missing or of another kind is what the library throws at.
+  try {
+    const Json json = Json::parse(value);
+    if (json.at("version") != kErasureVersion)
+      return unsupported("an erasure that travels was written by a newer version of EdgeCase");
+    Entry entry;
+    ErasureOrder& order = entry.order;
+    order.number = number;
+    order.asked_ns = json.at("asked");
+    order.has_all_times = json.at("all");
+    order.range.from_ns = json.at("from");
+    order.fence = json.at("copies") ? erase::FenceKind::Copies : erase::FenceKind::Lasting;
+    order.chunks = json.at("chunks");
+    if (json.contains("to")) order.range.to_ns = json.at("to").get<std::int64_t>();
+    if (json.contains("fence_to")) order.fence_to_ns = json.at("fence_to").get<std::int64_t>();
+    for (const Json& each : json.at("targets")) {
+      TargetErasure& target = entry.targets.emplace_back();
+      target.target = each.at("name");
+      const std::string step = each.at("step");
+      const auto* const found =
+          std::find_if(std::begin(kSteps), std::end(kSteps),
+                       [&step](ErasureStep one) { return step == step_name(one); });
+      if (found == std::end(kSteps)) return corruption("an erasure that travels is malformed");
+      target.step = *found;
+      target.why = each.at("why");
+      target.certificates = each.at("certificates").get<std::vector<std::uint64_t>>();
+      target.answered_ns = each.at("answered");
+    }
+    return entry;
+  } catch (const Json::exception&) {
+    return corruption("an erasure that travels is malformed");
+  }
+}
+
+Result<std::unique_ptr<Erasures>> Erasures::open(Engine& engine, Records& records, Random& random,
+                                                 Clock& clock) {
+  std::unique_ptr<Erasures> erasures(new Erasures(engine, records, random, clock));
+  EC_TRY(erasures->load());
+  return erasures;
+}
+
+Status Erasures::load() {
+  const NamespaceId id = records_.id();
+  if (id == 0) return ok();
+  std::set<std::uint64_t> known;
+  const catalog::KeySpan orders = catalog::span_of_prefix(id, Bytes(1, kOrders));
+  EC_ASSIGN_OR_RETURN(const auto each, engine_.scan(id, {orders.lower, orders.upper}, uncached()));
+  const MutexLock lock(mutex_);
+  for (; each->valid(); each->next()) {
+    const std::uint64_t number = wire::read_big_endian(each->key().substr(1));
+    EC_ASSIGN_OR_RETURN(Entry entry, decode(number, each->value()));
+    known.insert(number);
+    if (!is_open(entry.targets)) continue;
+    for (TargetErasure& target : entry.targets)
+      if (may_be_forgotten(target)) target.step = ErasureStep::Waiting;
+    open_.emplace(number, std::move(entry));
+  }
+  EC_TRY(each->status());
+  // Written ahead of erasures that came to nothing.
+  WriteBatch batch;
+  const catalog::KeySpan names = catalog::span_of_prefix(id, Bytes(1, kNames));
+  EC_ASSIGN_OR_RETURN(const auto name, engine_.scan(id, {names.lower, names.upper}, uncached()));
+  for (; name->valid() && batch.range_deletes() < kRangeDeletesPerBatchMax; name->next()) {
+    const std::uint64_t number = wire::read_big_endian(name->key().substr(1));
+    if (known.insert(number).second) erase_all(id, key_of(kNames, number), batch);
+  }
+  EC_TRY(name->status());
+  return batch.count() == 0 ? ok() : engine_.write(batch, Durability::Async);
+}
+
+void Erasures::set_targets(std::vector<WatchedTarget> targets) {
+  const MutexLock lock(mutex_);
+  targets_ = std::move(targets);
+}
+
+std::vector<std::string> Erasures::takers(const std::vector<catalog::SeriesEntry>& series,
+                                          bool is_all) const {
+  const MutexLock lock(mutex_);
+  std::vector<std::string> names;
+  for (const WatchedTarget& target : targets_) {
+    const bool takes = !is_all || std::any_of(series.begin(), series.end(), [&](const auto& each) {
+      return target.takes(each.namespace_name, each.device, each.sensor);
+    });
+    if (takes) names.push_back(target.name);
+  }
+  return names;
+}
+
+Status Erasures::plan(const erase::PassedErasure& erasure, const catalog::Catalog& catalog,
+                      const erase::EraseTarget& target, WriteBatch& batch) {
+  std::vector<WatchedTarget> targets;
+  {
+    const MutexLock lock(mutex_);
+    targets = targets_;
+    planned_.reset();
+  }
+  if (targets.empty()) return ok();
+  EC_ASSIGN_OR_RETURN(const NamespaceId id, records_.made_id());
+  const Bytes key = auth::make_seal_key(random_);
+  ChunkWriter writer(engine_, id, erasure.number, key);
+  std::vector<bool> is_concerned(targets.size(), false);
+  const auto add = [&](const ErasedName& name, auto&& takes) -> Status {
+    bool is_any = false;
+    for (std::size_t i = 0; i < targets.size(); ++i) {
+      if (!takes(targets[i])) continue;
+      is_any = is_concerned[i] = true;
+    }
+    return is_any ? writer.add(name) : ok();
+  };
+  const auto add_device = [&](std::string of_namespace, std::string device) {
+    const ErasedName name{.is_device = true,
+                          .is_of_device = false,
+                          .namespace_name = std::move(of_namespace),
+                          .device = std::move(device),
+                          .sensor = {},
+                          .identity = {}};
+    return add(name, [&name](const WatchedTarget& one) {
+      return one.may_take_device(name.namespace_name, name.device);
+    });
+  };
+  if (erasure.has_all_times) {
+    for (const catalog::DeviceName& each : target.only_said)
+      EC_TRY(add_device(each.namespace_name, each.device));
+    for (const erase::EraseTarget::Device& each : target.devices) {
+      const auto device = catalog.device_at(each.row);
+      if (device.ok()) EC_TRY(add_device(device->namespace_name, device->device));
+    }
+  }
+  for (const catalog::SeriesRow row : target.series) {
+    const auto series = catalog.series_at(row);
+    if (!series.ok()) continue;
+    const auto identity = catalog::identity_of(*series);
+    const erase::EraseTarget::Device first{series->id.namespace_id, series->id.device, 0};
+    const auto at = std::lower_bound(target.devices.begin(), target.devices.end(), first);
+    const bool is_of_device = erasure.has_all_times && at != target.devices.end() &&
+                              at->namespace_id == first.namespace_id && at->id == first.id;
+    const ErasedName name{.is_device = false,
+                          .is_of_device = is_of_device,
+                          .namespace_name = series->namespace_name,
+                          .device = series->device,
+                          .sensor = series->sensor,
+                          .identity = identity.ok() ? wire::encode_identity(*identity) : Bytes()};
+    EC_TRY(add(name, [&name](const WatchedTarget& one) {
+      return one.takes(name.namespace_name, name.device, name.sensor);
+    }));
+  }
+  EC_TRY(writer.end());
+  if (writer.chunks() == 0) return ok();
+  Entry entry{.order = {.number = erasure.number,
+                        .asked_ns = erasure.asked_ns,
+                        .has_all_times = erasure.has_all_times,
+                        .range = erasure.range,
+                        .fence = erasure.fence,
+                        .fence_to_ns = erasure.fence_to_ns,
+                        .chunks = writer.chunks()},
+              .targets = {}};
+  for (std::size_t i = 0; i < targets.size(); ++i) {
+    if (is_concerned[i])
+      entry.targets.push_back({targets[i].name, ErasureStep::Waiting, {}, {}, 0});
+  }
+  batch.put(id, key_of(kKeys, erasure.number), key);
+  batch.put(id, key_of(kOrders, erasure.number), encode(entry));
+  const MutexLock lock(mutex_);
+  // It goes with the certificate of that number.
+  if (erasure.number > erase::kCertificatesMax) {
+    const std::uint64_t oldest = erasure.number - erase::kCertificatesMax;
+    if (!open_.contains(oldest)) batch.remove(id, key_of(kOrders, oldest));
+  }
+  planned_ = std::move(entry);
+  return ok();
+}
+
+void Erasures::planned(std::uint64_t number) {
+  const MutexLock lock(mutex_);
+  if (planned_ && planned_->order.number == number) open_[number] = *std::move(planned_);
+  planned_.reset();
+}
+
+std::optional<ErasureOrder> Erasures::next(const std::string& target) const {
+  const MutexLock lock(mutex_);
+  for (const auto& [number, entry] : open_) {
+    const auto at = find_target(entry.targets, target);
+    if (at != entry.targets.end() && at->step == ErasureStep::Waiting) return entry.order;
+  }
+  return std::nullopt;
+}
+
+std::optional<std::pair<std::uint64_t, TargetErasure>> Erasures::pending_there(
+    const std::string& target) const {
+  const MutexLock lock(mutex_);
+  for (const auto& [number, entry] : open_) {
+    const auto at = find_target(entry.targets, target);
+    if (at != entry.targets.end() && at->step == ErasureStep::Requested &&
+        !at->certificates.empty()) {
+      return std::pair(number, *at);
+    }
+  }
+  return std::nullopt;
+}
+
+Result<std::vector<ErasedName>> Erasures::names(const ErasureOrder& order,
+                                                std::uint32_t chunk) const {
+  const NamespaceId id = records_.id();
+  EC_ASSIGN_OR_RETURN(const Bytes key, engine_.get(id, key_of(kKeys, order.number), uncached()));
+  EC_ASSIGN_OR_RETURN(const Bytes sealed,
+                      engine_.get(id, chunk_key(order.number, chunk), uncached()));
+  EC_ASSIGN_OR_RETURN(const Bytes text, auth::open_sealed(key, chunk, sealed));
+  return decode_names(text);
+}
+
+Status Erasures::note(std::uint64_t number, const TargetErasure& answer) {
+  const MutexLock writing(write_mutex_);
+  Entry next;
+  {
+    const MutexLock lock(mutex_);
+    const auto found = open_.find(number);
+    if (found == open_.end()) return ok();
+    next = found->second;
+  }
+  const auto at = find_target(next.targets, answer.target);
+  if (at == next.targets.end()) return ok();
+  *at = answer;
+  at->answered_ns = clock_.wall_ns();
+  const bool is_over = !is_open(next.targets);
+  const NamespaceId id = records_.id();
+  WriteBatch batch;
+  batch.set_makes_room();
+  batch.put(id, key_of(kOrders, number), encode(next));
+  if (is_over) {
+    erase_all(id, key_of(kKeys, number), batch);
+    erase_all(id, key_of(kNames, number), batch);
+  }
+  EC_TRY(engine_.write(batch, Durability::Sync));
+  {
+    const MutexLock lock(mutex_);
+    if (is_over) {
+      open_.erase(number);
+    } else {
+      open_[number] = std::move(next);
+    }
+  }
+  // What fails goes on by itself.
+  if (is_over) static_cast<void>(engine_.erase().ok());
+  return ok();
+}
+
+void Erasures::ask_again(const std::string& target) {
+  const MutexLock lock(mutex_);
+  for (auto& [number, entry] : open_) {
+    const auto at = find_target(entry.targets, target);
+    if (at != entry.targets.end() && may_be_forgotten(*at)) at->step = ErasureStep::Waiting;
+  }
+}
+
+Status Erasures::forget(const std::string& target) {
+  std::vector<std::uint64_t> numbers;
+  {
+    const MutexLock lock(mutex_);
+    for (const auto& [number, entry] : open_) {
+      const auto at = find_target(entry.targets, target);
+      if (at != entry.targets.end() && !is_final(at->step)) numbers.push_back(number);
+    }
+  }
+  for (const std::uint64_t number : numbers)
+    EC_TRY(
+        note(number, {target, ErasureStep::NotPossible, "the target was forgotten here", {}, 0}));
+  return ok();
+}
+
+std::size_t Erasures::waiting(const std::string& target) const {
+  const MutexLock lock(mutex_);
+  std::size_t count = 0;
+  for (const auto& [number, entry] : open_) {
+    const auto at = find_target(entry.targets, target);
+    if (at != entry.targets.end() && !is_final(at->step)) ++count;
+  }
+  return count;
+}
+
+Result<std::vector<TargetErasure>> Erasures::of(std::uint64_t number) const {
+  {
+    const MutexLock lock(mutex_);
+    if (const auto found = open_.find(number); found != open_.end()) return found->second.targets;
+  }
+  const NamespaceId id = records_.id();
+  if (id == 0) return std::vector<TargetErasure>();
+  const auto record = engine_.get(id, key_of(kOrders, number), uncached());
+  if (record.status().code() == StatusCode::NotFound) return std::vector<TargetErasure>();
+  EC_TRY(record.status());
+  EC_ASSIGN_OR_RETURN(Entry entry, decode(number, *record));
+  return std::move(entry.targets);
+}
+
+}  // namespace edgecase::forward

@@ -1,0 +1,152 @@
+// Erasures that targets have to be told of: durable with the erasure itself, kept until each target
+// has answered, told in the order in which they were asked for, before anything that was committed
+// later. EraseService plans them, targets' threads ask for the next one and note the answer.
+//
+//   key 'E' number               -> JSON: what is asked, and of each target how far it is. It names
+//                                   nobody, and stays as long as the certificate of that number
+//   key 'K' number               -> the key of its names
+//   key 'N' number, 4 chunk      -> names, sealed (auth/sealing.h) under it: of each 1 flags (1: a
+//                                   device, 2: of a device that goes whole), then namespace,
+//                                   device, sensor, identity, each with 4 bytes of length before
+//
+// In `_forward` (records.h). Numbers are big-endian, 8 bytes where nothing is said. 'K' and 'N' are
+// erased, bytes and all, once the last target has answered. 'N' is written ahead: without the 'E'
+// of its number it means nothing, and without the 'K' nobody can read it.
+//
+// Thread-safe. `write_mutex_` is held while the engine makes an answer durable, `mutex_` across no
+// I/O. Order: write_mutex_, then mutex_.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "config/forward_target.h"
+#include "edgecase/clock.h"
+#include "edgecase/engine.h"
+#include "edgecase/mutex.h"
+#include "edgecase/random.h"
+#include "erase/erasure_relay.h"
+#include "forward/records.h"
+
+namespace edgecase::forward {
+
+enum class ErasureStep : unsigned char {
+  Waiting,      // the target is not asked yet, or has not answered
+  Requested,    // it took the request; bytes go still, or it may forget what it took
+  Confirmed,    // it is gone there
+  NotProvable,  // nobody can ask for it there any more; names stay in its index
+  NotPossible,  // it is there still
+};
+const char* step_name(ErasureStep step);
+inline bool is_final(ErasureStep step) {
+  return step != ErasureStep::Waiting && step != ErasureStep::Requested;
+}
+
+// What became of an erasure at a target.
+struct TargetErasure {
+  std::string target = {};
+  ErasureStep step = ErasureStep::Waiting;
+  std::string why = {};                          // in our own words: it names nobody
+  std::vector<std::uint64_t> certificates = {};  // of an EdgeCase
+  std::int64_t answered_ns = 0;
+};
+
+struct ErasureOrder {
+  std::uint64_t number = 0;  // of the certificate here
+  std::int64_t asked_ns = 0;
+  bool has_all_times = false;
+  erase::TimeRange range = {};
+  erase::FenceKind fence = erase::FenceKind::Lasting;
+  std::optional<std::int64_t> fence_to_ns = {};
+  std::uint32_t chunks = 0;
+};
+
+// A series, or a device that goes whole with all that is said of it.
+struct ErasedName {
+  bool is_device = false;
+  bool is_of_device = false;  // a series of such a device
+  std::string namespace_name = {}, device = {}, sensor = {};
+  Bytes identity = {};  // wire/identity.h; empty: a device
+};
+
+// A target that readings went to; without selections it is not configured, and may hold anything.
+struct WatchedTarget {
+  std::string name;
+  std::optional<std::vector<config::ForwardSelection>> selections;
+
+  bool takes(const std::string& namespace_name, const std::string& device,
+             const std::string& sensor) const;
+  // All sensors of it, those that are to come too.
+  bool takes_device(const std::string& namespace_name, const std::string& device) const;
+  // Some of them, maybe.
+  bool may_take_device(const std::string& namespace_name, const std::string& device) const;
+};
+
+class Erasures final : public erase::ErasureRelay {
+ public:
+  static constexpr std::size_t kNamesPerChunk = 256;
+  static constexpr std::size_t kChunkBytes = 64u << 10;
+
+  // Everything outlives it. Errors: the engine's; Unsupported.
+  static Result<std::unique_ptr<Erasures>> open(Engine& engine, Records& records, Random& random,
+                                                Clock& clock);
+
+  // All that have a place.
+  void set_targets(std::vector<WatchedTarget> targets) EC_EXCLUDES(mutex_);
+  // Targets that an erasure of these would be passed on to. `is_all`: they are not all that it
+  // takes.
+  std::vector<std::string> takers(const std::vector<catalog::SeriesEntry>& series,
+                                  bool is_all) const EC_EXCLUDES(mutex_);
+
+  Status plan(const erase::PassedErasure& erasure, const catalog::Catalog& catalog,
+              const erase::EraseTarget& target, WriteBatch& batch) override EC_EXCLUDES(mutex_);
+  void planned(std::uint64_t number) override EC_EXCLUDES(mutex_);
+
+  // The first that the target is to be asked for.
+  std::optional<ErasureOrder> next(const std::string& target) const EC_EXCLUDES(mutex_);
+  // The first of which it has certificates that say nothing for good yet.
+  std::optional<std::pair<std::uint64_t, TargetErasure>> pending_there(
+      const std::string& target) const EC_EXCLUDES(mutex_);
+  // Corruption: they cannot be read any more.
+  Result<std::vector<ErasedName>> names(const ErasureOrder& order, std::uint32_t chunk) const;
+  // Durable on return. With the last answer names and key go.
+  Status note(std::uint64_t number, const TargetErasure& answer) EC_EXCLUDES(write_mutex_, mutex_);
+  // What it took since its last sync may be forgotten there: it is asked again.
+  void ask_again(const std::string& target) EC_EXCLUDES(mutex_);
+  // It will never be asked.
+  Status forget(const std::string& target) EC_EXCLUDES(write_mutex_, mutex_);
+
+  // How many wait for it.
+  std::size_t waiting(const std::string& target) const EC_EXCLUDES(mutex_);
+  // What became of one erasure at each target; empty: no target is concerned.
+  Result<std::vector<TargetErasure>> of(std::uint64_t number) const EC_EXCLUDES(mutex_);
+
+ private:
+  struct Entry {
+    ErasureOrder order = {};
+    std::vector<TargetErasure> targets = {};
+  };
+  class ChunkWriter;
+
+  Erasures(Engine& engine, Records& records, Random& random, Clock& clock)
+      : engine_(engine), records_(records), random_(random), clock_(clock) {}
+  Status load() EC_EXCLUDES(mutex_);
+  static std::string encode(const Entry& entry);
+  static Result<Entry> decode(std::uint64_t number, ByteView value);
+
+  Engine& engine_;
+  Records& records_;
+  Random& random_;  // used while one erasure is planned
+  Clock& clock_;
+  Mutex write_mutex_;
+  mutable Mutex mutex_;
+  std::vector<WatchedTarget> targets_ EC_GUARDED_BY(mutex_);
+  std::map<std::uint64_t, Entry> open_ EC_GUARDED_BY(mutex_);  // with a target that is not final
+  std::optional<Entry> planned_ EC_GUARDED_BY(mutex_);         // not durable yet
+};
+
+}  // namespace edgecase::forward

@@ -1,0 +1,236 @@
+#include "forward/eraser.h"
+
+#include <doctest/doctest.h>
+
+#include "forward/http_client.h"
+
+namespace edgecase::forward {
+namespace {
+
+std::string decoded(const std::string& text) {
+  std::string out;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '%') {
+      out += text[i];
+      continue;
+    }
+    out += static_cast<char>(std::stoi(text.substr(i + 1, 2), nullptr, 16));
+    i += 2;
+  }
+  return out;
+}
+
+// A target by rules: the first whose words are in the path answers.
+struct ScriptedErasing final : Asked {
+  struct Rule {
+    std::string words;
+    int status = 200;
+    std::string body = {};
+    std::string left_out = {};
+  };
+  std::string influx_version;
+  std::vector<Rule> rules;
+  std::vector<std::string> asked;  // paths, decoded
+
+  Answer ask(const std::string& method, const std::string& path, HttpAnswer& http) override {
+    const std::string text = method + " " + decoded(path);
+    asked.push_back(text);
+    http = {};
+    http.influx_version = influx_version;
+    http.status = 404;
+    for (const Rule& each : rules) {
+      if (text.find(each.words) == std::string::npos) continue;
+      http.status = each.status;
+      http.body = each.body;
+      http.left_out = each.left_out;
+      break;
+    }
+    if (http.status >= 500) return {.verdict = Verdict::Later, .status = http.status};
+    return {.status = http.status};
+  }
+  bool was_asked(const std::string& words) const {
+    for (const std::string& each : asked)
+      if (each.find(words) != std::string::npos) return true;
+    return false;
+  }
+};
+
+struct EraserBench {
+  explicit EraserBench(const char* to, const char* select = "*:*/*") {
+    settings.name = "t";
+    settings.to = to;
+    settings.select = {select};
+    eraser.emplace(scripted, settings, config::parse_forward(settings).value());
+  }
+  Answer erase(const std::vector<ErasedName>& names) {
+    return eraser->erase(
+        order, names, [](const auto&) { return ok(); }, result);
+  }
+
+  ScriptedErasing scripted;
+  config::ForwardSettings settings;
+  std::optional<Eraser> eraser;
+  ErasureOrder order{.number = 1, .has_all_times = true, .fence_to_ns = 5'000'000'000};
+  TargetErasure result;
+};
+
+ErasedName device(const char* name) {
+  return {.is_device = true, .namespace_name = "default", .device = name};
+}
+
+ErasedName series(const char* of, const char* measurement, const char* field,
+                  wire::Identity::Tags tags = {}) {
+  if (tags.empty()) tags = {{"host", of}};
+  return {.namespace_name = "default",
+          .device = of,
+          .sensor = std::string(measurement) + "." + field,
+          .identity = wire::encode_identity({measurement, std::move(tags), field})};
+}
+
+constexpr char kEdgeCase[] = "edgecase+http://127.0.0.1:1";
+constexpr char kInflux[] = "influx+http://127.0.0.1:1";
+constexpr char kNotFound[] = R"({"error":{"code":"not_found","message":"m"}})";
+
+TEST_CASE("eraser: an EdgeCase is asked by the same names, and for the same fence") {
+  EraserBench bench(kEdgeCase);
+  bench.scripted.rules = {{"/api/v1/erase?", 202, R"({"id":7,"state":"pending"})"},
+                          {"/api/v1/erasures?id=7", 200, R"({"state":"pending"})"}};
+  ErasedName whole = series("a*", "m", "f");
+  whole.is_of_device = true;
+  REQUIRE(bench.erase({device("a*"), whole, series("b", "m", "f")}).verdict == Verdict::Taken);
+  REQUIRE(bench.scripted.asked.size() == 1);
+  CHECK(bench.scripted.asked[0] ==
+        "POST /api/v1/erase?ns=default&select=a\\*&select=b/m.f"
+        "&fence_to=1970-01-01T00:00:05.000000000Z&wait=1s");
+  CHECK(bench.result.step == ErasureStep::Requested);
+  CHECK(bench.result.certificates == std::vector<std::uint64_t>{7});
+  CHECK(bench.eraser->look(bench.result).verdict == Verdict::Later);
+  bench.scripted.rules[1].body = R"({"state":"done"})";
+  CHECK(bench.eraser->look(bench.result).verdict == Verdict::Taken);
+  CHECK(bench.result.step == ErasureStep::Confirmed);
+}
+
+TEST_CASE("eraser: what an EdgeCase answers decides") {
+  struct Case {
+    int status;
+    const char* body;
+    const char* left_out;
+    Verdict verdict;
+    ErasureStep step;
+  };
+  for (const Case& c :
+       {Case{200, R"({"id":7,"state":"done"})", "", Verdict::Taken, ErasureStep::Confirmed},
+        Case{404, kNotFound, "", Verdict::Taken, ErasureStep::Confirmed},
+        Case{404, "<html>", "", Verdict::Later, ErasureStep::Waiting},
+        Case{403, "{}", "", Verdict::Taken, ErasureStep::NotPossible},
+        Case{503, "{}", "", Verdict::Later, ErasureStep::Waiting},
+        Case{200, "{}", "", Verdict::Later, ErasureStep::Waiting},
+        Case{200, R"({"id":7})", R"([{"code":"not_found"}])", Verdict::Taken,
+             ErasureStep::Confirmed},
+        Case{200, R"({"id":7})", R"([{"code":"not_allowed"}])", Verdict::Taken,
+             ErasureStep::NotPossible},
+        Case{200, R"({"id":7})", R"([{"more":3,"code":"not_found"}])", Verdict::Taken,
+             ErasureStep::NotPossible}}) {
+    CAPTURE(c.status);
+    CAPTURE(c.body);
+    CAPTURE(c.left_out);
+    EraserBench bench(kEdgeCase);
+    bench.scripted.rules = {{"/api/v1/erase?", c.status, c.body, c.left_out}};
+    CHECK(bench.erase({device("a")}).verdict == c.verdict);
+    CHECK(bench.result.step == c.step);
+  }
+}
+
+TEST_CASE("eraser: a target that takes a sensor alone loses that sensor") {
+  EraserBench bench(kEdgeCase, "*/m.f");
+  bench.scripted.rules = {{"/api/v1/erase?", 200, R"({"id":7,"state":"done"})"}};
+  ErasedName one = series("a", "m", "f"), other = series("a", "m", "g");
+  one.is_of_device = other.is_of_device = true;
+  REQUIRE(bench.erase({device("a"), one, other}).verdict == Verdict::Taken);
+  CHECK(bench.scripted.was_asked("select=a/m.f&"));
+  CHECK_FALSE(bench.scripted.was_asked("select=a&"));
+  CHECK_FALSE(bench.scripted.was_asked("m.g"));
+}
+
+constexpr char kDatabases[] =
+    R"({"results":[{"series":[{"columns":["name"],"values":[["default"]]}]}]})";
+constexpr char kTagKeys[] =
+    R"({"results":[{"series":[{"columns":["tagKey"],"values":[["host"],["room"]]}]}]})";
+constexpr char kNothing[] = R"({"results":[{}]})";
+
+std::string counts(const char* columns, const char* values) {
+  return std::string(R"({"results":[{"series":[{"columns":["time",)") + columns +
+         R"(],"values":[[0,)" + values + "]]}]}]}";
+}
+
+TEST_CASE("eraser: InfluxDB is asked for one series, whatever others have in common with it") {
+  EraserBench bench(kInflux);
+  bench.scripted.influx_version = "1.8.10";
+  // As if nothing were left at the second look.
+  bench.scripted.rules = {{"/ping", 204},
+                          {"SHOW DATABASES", 200, kDatabases},
+                          {"SHOW TAG KEYS", 200, kTagKeys},
+                          {"SELECT COUNT", 200, counts("\"count_f\",\"count_g\"", "3,null")},
+                          {"DROP SERIES", 200, kNothing}};
+  CHECK(bench.erase({series("it's", "m", "f")}).verdict == Verdict::Later);
+  CHECK(bench.scripted.was_asked(R"(DROP SERIES FROM "m" WHERE "host" = 'it\'s' AND "room" = '')"));
+  CHECK(bench.result.step == ErasureStep::Waiting);
+  // A range of times.
+  bench.order.has_all_times = false;
+  bench.order.range = {5, 9};
+  CHECK(bench.erase({series("a", "m", "f")}).verdict == Verdict::Later);
+  CHECK(bench.scripted.was_asked(R"(AND "room" = '' AND time >= 5 AND time < 9)"));
+  // Nothing is there.
+  bench.scripted.rules[3].body = kNothing;
+  CHECK(bench.erase({series("a", "m", "f")}).verdict == Verdict::Taken);
+  CHECK(bench.result.step == ErasureStep::Confirmed);
+}
+
+TEST_CASE("eraser: InfluxDB is not asked for a field whose rows hold others that stay") {
+  EraserBench bench(kInflux);
+  bench.scripted.influx_version = "1.6.7";
+  bench.scripted.rules = {{"/ping", 204},
+                          {"SHOW DATABASES", 200, kDatabases},
+                          {"SHOW TAG KEYS", 200, kTagKeys},
+                          {"SELECT COUNT", 200, counts("\"count_f\",\"count_g\"", "3,3")}};
+  CHECK(bench.erase({series("a", "m", "f")}).verdict == Verdict::Taken);
+  CHECK(bench.result.step == ErasureStep::NotPossible);
+  CHECK_FALSE(bench.scripted.was_asked("DROP"));
+  CHECK_FALSE(bench.scripted.was_asked("DELETE"));
+}
+
+TEST_CASE("eraser: what is no InfluxDB 1 and no VictoriaMetrics is not asked to erase") {
+  for (const char* version : {"v2.7.1", "3.0.0", ""}) {
+    CAPTURE(version);
+    EraserBench bench(kInflux);
+    bench.scripted.influx_version = version;
+    bench.scripted.rules = {{"/ping", 204}};
+    CHECK(bench.erase({series("a", "m", "f")}).verdict == Verdict::Taken);
+    CHECK(bench.result.step == ErasureStep::NotPossible);
+    CHECK_FALSE(bench.eraser->cannot().empty());
+  }
+  EraserBench cluster("influx+http://127.0.0.1:1/insert/0/influx");
+  CHECK(cluster.erase({series("a", "m", "f")}).verdict == Verdict::Taken);
+  CHECK(cluster.result.step == ErasureStep::NotPossible);
+  CHECK(cluster.scripted.asked.empty());
+}
+
+TEST_CASE("eraser: VictoriaMetrics loses the series itself, and no range of it") {
+  EraserBench bench(kInflux);
+  bench.scripted.rules = {{"/ping", 204},
+                          {"buildinfo", 200, R"({"status":"success","data":{"version":"2.24.0"}})"},
+                          {"/api/v1/series", 200,
+                           R"({"data":[{"__name__":"m_f","db":"default","host":"a"},
+                   {"__name__":"m_f","db":"default","host":"a","room":"x"}]})"},
+                          {"delete_series", 204}};
+  CHECK(bench.erase({series("a", "m", "f")}).verdict == Verdict::Taken);
+  CHECK(bench.result.step == ErasureStep::NotProvable);
+  CHECK(bench.scripted.was_asked(
+      R"(delete_series?match[]={__name__="m_f",db="default",host="a",room=""})"));
+  bench.order.has_all_times = false;
+  CHECK(bench.erase({series("a", "m", "f")}).verdict == Verdict::Taken);
+  CHECK(bench.result.step == ErasureStep::NotPossible);
+}
+
+}  // namespace
+}  // namespace edgecase::forward

@@ -1,0 +1,202 @@
+#include "forward/erasures.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "daemon/erase/erase_room.h"
+
+namespace edgecase::forward {
+namespace {
+
+using erase::test::kHour;
+using erase::test::kNow;
+using erase::test::Room;
+
+std::vector<config::ForwardSelection> only(const char* ns, const char* selector) {
+  return {{ns, wire::parse_selector(selector).value()}};
+}
+
+// A store whose readings went to targets, and that can crash.
+struct Travels {
+  Travels() { restart(); }
+  void restart() {
+    room.restart();
+    records = Records::open(room.engine).value();
+    erasures = Erasures::open(room.engine, *records, room.random, room.clock).value();
+    erasures->set_targets(targets);
+    room.service->pass_on_by(erasures.get());
+  }
+  void watch(std::vector<WatchedTarget> all) {
+    targets = std::move(all);
+    erasures->set_targets(targets);
+  }
+  std::uint64_t erase(const std::string& selector) {
+    const auto made = room.erase(selector);
+    CAPTURE(made.status().to_string());
+    REQUIRE(made.ok());
+    return made->number;
+  }
+  std::vector<std::string> names(const ErasureOrder& order) {
+    std::vector<std::string> all;
+    for (std::uint32_t chunk = 0; chunk < order.chunks; ++chunk) {
+      const std::vector<ErasedName> some = erasures->names(order, chunk).value();
+      for (const ErasedName& each : some)
+        all.push_back(each.device + (each.is_device ? "" : "/" + each.sensor));
+    }
+    std::sort(all.begin(), all.end());
+    return all;
+  }
+  Status answer(std::uint64_t number, const char* target, ErasureStep step) {
+    return erasures->note(number, {target, step, {}, {}, 0});
+  }
+  // Records whose keys begin so.
+  std::size_t kept(const char* kind) {
+    const catalog::KeySpan span = catalog::span_of_prefix(records->id(), kind);
+    auto each = room.engine.scan(records->id(), {span.lower, span.upper}, {}).value();
+    std::size_t count = 0;
+    for (; each->valid(); each->next()) ++count;
+    return count;
+  }
+
+  Room room;
+  std::vector<WatchedTarget> targets;
+  std::unique_ptr<Records> records;
+  std::unique_ptr<Erasures> erasures;
+};
+
+TEST_CASE("erasures: a crash between the erasure and its first request loses none") {
+  Travels store;
+  store.watch({{"hub", only("default", "*")}});
+  store.room.fill("kitchen", "temp");
+  store.room.fill("kitchen", "power");
+  const std::uint64_t number = store.erase("kitchen");
+  for (int round = 0; round < 2; ++round) {
+    CAPTURE(round);
+    const auto order = store.erasures->next("hub");
+    REQUIRE(order);
+    CHECK(order->number == number);
+    CHECK(order->has_all_times);
+    const std::vector<std::string> names = store.names(*order);
+    REQUIRE(names.size() == 3);
+    CHECK(names[0] == "kitchen");
+    CHECK(names[1] == "kitchen/power");
+    CHECK(names[2] == "kitchen/temp");
+    store.restart();
+  }
+  REQUIRE(store.answer(number, "hub", ErasureStep::Confirmed).ok());
+  store.restart();
+  CHECK_FALSE(store.erasures->next("hub"));
+  CHECK(store.erasures->of(number).value()[0].step == ErasureStep::Confirmed);
+}
+
+TEST_CASE("erasures: names wait where nobody can read them, until the last target has answered") {
+  Travels store;
+  store.watch({{"hub", std::nullopt}, {"cloud", only("*", "kit*")}});
+  store.room.fill("kitchen", "temp");
+  const std::uint64_t number = store.erase("kitchen");
+  CHECK_FALSE(store.room.holds("kitchen"));
+  REQUIRE(store.answer(number, "hub", ErasureStep::Confirmed).ok());
+  CHECK(store.kept("K") == 1);
+  CHECK(store.kept("N") == 1);
+  REQUIRE(store.answer(number, "cloud", ErasureStep::NotPossible).ok());
+  CHECK(store.kept("K") == 0);
+  CHECK(store.kept("N") == 0);
+  CHECK(store.kept("E") == 1);
+  CHECK(store.erasures->waiting("cloud") == 0);
+}
+
+TEST_CASE("erasures: an erasure that fails tells nobody, and what it wrote ahead goes") {
+  Travels store;
+  store.watch({{"hub", std::nullopt}});
+  store.room.fill("kitchen", "temp");
+  store.room.engine.fail_writes_after(1, io_error("planted"));
+  CHECK_FALSE(store.room.erase("kitchen").ok());
+  store.room.engine.fail_writes(ok());
+  CHECK_FALSE(store.erasures->next("hub"));
+  store.restart();
+  CHECK_FALSE(store.erasures->next("hub"));
+  CHECK(store.kept("N") == 0);
+  CHECK(store.room.readings() == 10);
+}
+
+TEST_CASE("erasures: a target hears of what it takes alone") {
+  Travels store;
+  store.room.fill("kitchen", "temp");
+  store.room.fill("hall", "temp");
+  store.watch({{"sensor", only("default", "*/power")},
+               {"other", only("lab", "*")},
+               {"hall", only("default", "hall")},
+               {"gone", std::nullopt}});
+  const auto matched = store.room.catalog->select("default", wire::Selector());
+  CHECK(store.erasures->takers(matched, true) == std::vector<std::string>{"hall", "gone"});
+  CHECK(store.erasures->takers({}, false).size() == 4);
+  const std::uint64_t number = store.erase("hall");
+  const auto told = store.erasures->of(number).value();
+  REQUIRE(told.size() == 3);  // a device that goes may have had any sensor
+  CHECK(told[0].target == "sensor");
+  CHECK(told[1].target == "hall");
+  CHECK(told[2].target == "gone");
+  CHECK_FALSE(store.erasures->next("other"));
+}
+
+TEST_CASE("erasures: they go one after another, and again where an answer may be forgotten") {
+  Travels store;
+  store.watch({{"hub", std::nullopt}});
+  store.room.fill("kitchen", "temp");
+  store.room.fill("hall", "temp");
+  const std::uint64_t first = store.erase("kitchen"), second = store.erase("hall");
+  CHECK(store.erasures->next("hub")->number == first);
+  REQUIRE(store.answer(first, "hub", ErasureStep::Requested).ok());
+  CHECK(store.erasures->next("hub")->number == second);
+  store.erasures->ask_again("hub");
+  CHECK(store.erasures->next("hub")->number == first);
+  // What has certificates there is looked at, not asked again.
+  REQUIRE(store.erasures->note(first, {"hub", ErasureStep::Requested, {}, {17}, 0}).ok());
+  store.erasures->ask_again("hub");
+  store.restart();
+  CHECK(store.erasures->next("hub")->number == second);
+  CHECK(store.erasures->pending_there("hub")->second.certificates ==
+        std::vector<std::uint64_t>{17});
+  // An answer that cannot be kept is none.
+  store.room.engine.fail_next_write(io_error("planted"));
+  CHECK_FALSE(store.answer(second, "hub", ErasureStep::Confirmed).ok());
+  CHECK(store.erasures->next("hub")->number == second);
+  REQUIRE(store.erasures->forget("hub").ok());
+  CHECK_FALSE(store.erasures->next("hub"));
+  CHECK(store.erasures->of(second).value()[0].step == ErasureStep::NotPossible);
+}
+
+TEST_CASE("erasures: ranges and fences are told as they are here") {
+  Travels store;
+  store.watch({{"hub", std::nullopt}});
+  store.room.fill("kitchen", "temp");
+  erase::EraseRequest request = Room::request("kitchen/temp");
+  request.from_ns = kNow - 5 * kHour;
+  request.to_ns = kNow - 2 * kHour;
+  request.fence = erase::FenceKind::Copies;
+  REQUIRE(store.room.service->erase(erase::test::local(), request).ok());
+  store.restart();
+  const auto order = store.erasures->next("hub");
+  REQUIRE(order);
+  CHECK_FALSE(order->has_all_times);
+  CHECK(order->range == request.range());
+  CHECK(order->fence == erase::FenceKind::Copies);
+  CHECK(order->fence_to_ns == kNow);
+  CHECK(store.names(*order) == std::vector<std::string>{"kitchen/temp"});
+}
+
+TEST_CASE("erasures: many names go in chunks") {
+  Travels store;
+  store.watch({{"hub", std::nullopt}});
+  for (int i = 0; i < 600; ++i)
+    REQUIRE(store.room.write("kitchen", "s" + std::to_string(i), kNow - kHour));
+  store.erase("kitchen");
+  const auto order = store.erasures->next("hub");
+  REQUIRE(order);
+  CHECK(order->chunks == 3);
+  CHECK(store.names(*order).size() == 601);
+}
+
+}  // namespace
+}  // namespace edgecase::forward
