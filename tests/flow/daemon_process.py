@@ -1,4 +1,5 @@
 """A real daemon on a private directory, and the real command line talking to it."""
+import gzip
 import http.client
 import os
 import re
@@ -137,7 +138,10 @@ class Daemon:
         try:
             connection.request(method, path, body, headers or {})
             answer = connection.getresponse()
-            return answer.status, answer.headers, answer.read().decode()
+            text = answer.read()
+            if answer.headers.get("Content-Encoding") == "gzip":
+                text = gzip.decompress(text)
+            return answer.status, answer.headers, text.decode()
         finally:
             connection.close()
 
