@@ -3,37 +3,29 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <string_view>
+#include <system_error>
 
 #include "daemon_client.h"
 #include "help_text.h"
 #include "left_out.h"
+#include "manual/command_tree.h"
+#include "mended_line.h"
+#include "other_names.h"
 #include "output.h"
 #include "reading_output.h"
 #include "wire/errors.h"
-#include "wire/suggest.h"
 #include "wire/version.h"
 
 namespace edgecase::cli {
 namespace {
 
-// What to say of a word that should have been one of the program's many commands.
-std::string unknown_command(CLI::App& app, const std::string& word) {
-  std::vector<std::string> names;
-  for (const CLI::App* command : app.get_subcommands([](CLI::App*) { return true; })) {
-    names.push_back(command->get_name());
-  }
-  const std::vector<std::string_view> known(names.begin(), names.end());
-  const std::string_view nearest = wire::nearest_word(word, known);
-  std::string message = "unknown command '" + word + "'";
-  if (!nearest.empty()) message.append(", did you mean '").append(nearest).append("'?");
-  return message;
-}
-
 // "list, create, drop"
 std::string command_names(CLI::App& app) {
   std::string names;
   for (const CLI::App* command : app.get_subcommands([](CLI::App*) { return true; })) {
+    if (command->get_group().empty()) continue;  // hidden
     names += (names.empty() ? "" : ", ") + command->get_name();
   }
   return names;
@@ -50,27 +42,61 @@ CLI::App* deepest_command(CLI::App& app, std::string& path) {
   return at;
 }
 
-int report_wrong_usage(CLI::App& app, const CLI::ParseError& error,
-                       const std::vector<std::string>& arguments) {
-  std::string path;
-  CLI::App* command = deepest_command(app, path);
-  std::string message = error.what();
+std::string did_you_mean(const std::string& word) {
+  return word.empty() ? word : ", did you mean '" + word + "'?";
+}
 
-  const auto has_commands = !command->get_subcommands([](CLI::App*) { return true; }).empty();
-  if (has_commands && command->get_subcommands().empty()) {
-    // The first word that is no option is what should have been a command.
-    const std::vector<std::string> rest = command->remaining(true);
-    const std::vector<std::string>& words = command == &app ? arguments : rest;
-    if (command != &app && rest.empty()) message = "say which: " + command_names(*command);
-    const auto word = std::find_if(words.begin(), words.end(), [](const std::string& text) {
+// "unknown command 'quer'", "unknown option --form", "'21.5' is one word too many"; else what the
+// parser says.
+std::string problem_of(CLI::App& app, CLI::App& command, const CLI::ParseError& error,
+                       const Command& root, const TypedWords& given) {
+  const bool has_commands = !command.get_subcommands([](CLI::App*) { return true; }).empty();
+  const auto first_word = [](const TypedWords& words) {
+    return std::find_if(words.begin(), words.end(), [](const std::string& text) {
       return !text.empty() && text.front() != '-';
     });
-    if (word != words.end()) {
-      message = command == &app ? unknown_command(app, *word)
-                                : "'" + *word + "' is none of " + command_names(*command);
+  };
+  if (has_commands && command.get_subcommands().empty()) {
+    // The first word that is no option is what should have been a command.
+    const TypedWords rest = command.remaining(true);
+    const TypedWords& words = &command == &app ? given : rest;
+    const auto word = first_word(words);
+    if (word == words.end()) {
+      return &command == &app ? "say what to do, as in edgecase last; edgecase help lists commands"
+                              : "say which: " + command_names(command);
     }
+    if (&command != &app) return "'" + *word + "' is none of " + command_names(command);
+    return "unknown command '" + *word + "'" + did_you_mean(nearest_command(root, *word));
   }
-  print_error("%s: %s (see %s --help)\n", path.c_str(), message.c_str(), path.c_str());
+  if (error.get_exit_code() != static_cast<int>(CLI::ExitCodes::ExtrasError)) return error.what();
+  const UnknownOption option = unknown_option(root, given);
+  if (!option.name.empty()) return "unknown option " + option.name + did_you_mean(option.near);
+  const TypedWords rest = command.remaining(true);
+  const auto word = first_word(rest);
+  return word == rest.end() ? error.what() : "'" + *word + "' is one word too many";
+}
+
+// Whether the parser takes the line.
+bool is_accepted(std::span<const AddCommand> commands, TypedWords words);
+
+// What would have been right, on a line of its own. False: nothing is known.
+bool print_mended(std::span<const AddCommand> commands, const TypedWords& mended) {
+  if (mended.empty() || !is_accepted(commands, mended)) return false;
+  print_error("  try: %s\n", shell_line(mended).c_str());
+  return true;
+}
+
+int report_wrong_usage(std::span<const AddCommand> commands, CLI::App& app,
+                       const CLI::ParseError& error, const TypedWords& given) {
+  std::string path;
+  CLI::App* command = deepest_command(app, path);
+  const Command root = read_command_tree(app);
+  const std::string problem = problem_of(app, *command, error, root, given);
+  const TypedWords mended = mended_usage(root, given);
+  const bool is_mended = !mended.empty() && is_accepted(commands, mended);
+  const std::string help = is_mended ? "" : " (see " + path + " --help)";
+  print_error("%s: %s%s\n", path.c_str(), problem.c_str(), help.c_str());
+  if (is_mended) print_mended(commands, mended);
   return wire::kExitUsage;
 }
 
@@ -87,46 +113,66 @@ void refuse_negative_numbers(CLI::App& app) {
   }
 }
 
-// The parser takes words in brackets for a list, where several words may stand: a device of such a
-// name is written with an escape, which selectors have.
-void keep_brackets(CLI::App& app, std::vector<std::string>& words) {
-  CLI::App* command = &app;
-  const CLI::Option* awaits = nullptr;  // its value
-  for (std::string& word : words) {
-    const CLI::Option* const before = std::exchange(awaits, nullptr);
-    if (word.starts_with('-')) {
-      const CLI::Option* const option = command->get_option_no_throw(word);
-      if (option != nullptr && option->get_items_expected_min() > 0) awaits = option;
-      continue;
-    }
-    if (before != nullptr) continue;
-    const std::vector<CLI::App*> inner =
-        command->get_subcommands([&word](CLI::App* each) { return each->check_name(word); });
-    if (!inner.empty()) {
-      command = inner.front();
-    } else if (word.starts_with('[') && word.ends_with(']') &&
-               command->get_option_no_throw("selector") != nullptr) {
-      word.insert(0, "\\");
-    }
-  }
-}
-
-// Sets `action`, or does all there is to do and answers the exit code.
-int parse_arguments(std::span<const AddCommand> commands, std::vector<std::string> arguments,
-                    Action& action) {
-  CLI::App app("EdgeCase: sensor readings, kept durable on two drives", "edgecase");
+void declare(std::span<const AddCommand> commands, CLI::App& app, Action& action) {
   app.require_subcommand(1);
   app.set_version_flag("--version", "edgecase " + std::string(wire::version()));
-  app.footer(help_footer({"edgecase query 'kitchen/*' --since 1h"}));
+  app.footer(help_footer({"edgecase query 'kitchen/*' --since 1h", "edgecase help query"}));
   app.get_formatter()->column_width(34);
   for (const AddCommand add : commands) add(app, action);
   refuse_negative_numbers(app);
+}
 
-  keep_brackets(app, arguments);
-  const std::vector<std::string> given = arguments;
-  std::reverse(arguments.begin(), arguments.end());  // the order CLI11 wants
+constexpr const char* kPurpose = "EdgeCase: sensor readings, kept durable on two drives";
+
+void parse(CLI::App& app, TypedWords words) {
+  std::reverse(words.begin(), words.end());  // the order CLI11 wants
+  app.parse(std::move(words));
+}
+
+bool is_accepted(std::span<const AddCommand> commands, TypedWords words) {
+  CLI::App app(kPurpose, "edgecase");
+  Action ignored;
+  declare(commands, app, ignored);
+  words = words_in_order(read_command_tree(app), std::move(words));
   try {
-    app.parse(std::move(arguments));
+    parse(app, std::move(words));
+  } catch (const CLI::Success&) {
+    return true;  // help
+  } catch (const CLI::ParseError&) {
+    return false;
+  }
+  return true;
+}
+
+// `edgecase help query` as people type it. False: there is no such command, which is said.
+bool take_help(const Command& root, TypedWords& words) {
+  if (words.empty() || words.front() != "help") return true;
+  words.erase(words.begin());
+  const std::string word = words.empty() ? "" : words.front();
+  const bool is_known =
+      word.empty() || word.front() == '-' ||
+      std::any_of(root.commands.begin(), root.commands.end(),
+                  [&word](const Command& command) { return command.name() == word; });
+  if (is_known) {
+    words.emplace_back("--help");
+    return true;
+  }
+  const std::string near = nearest_command(root, word);
+  print_error("edgecase: there is no command '%s'\n  try: edgecase help%s\n", word.c_str(),
+              near.empty() ? "" : (" " + near).c_str());
+  return false;
+}
+
+// Sets `action`, or does all there is to do and answers the exit code. `arguments` come back in the
+// order of the parser.
+int parse_arguments(std::span<const AddCommand> commands, TypedWords& arguments, Action& action) {
+  CLI::App app(kPurpose, "edgecase");
+  declare(commands, app, action);
+  const Command root = read_command_tree(app);
+  if (!take_help(root, arguments)) return wire::kExitUsage;
+  arguments = words_in_order(root, std::move(arguments));
+  try {
+    parse(app, arguments);
   } catch (const CLI::CallForHelp&) {
     std::string path;
     const CLI::App* command = deepest_command(app, path);
@@ -138,17 +184,46 @@ int parse_arguments(std::span<const AddCommand> commands, std::vector<std::strin
   } catch (const CLI::CallForVersion& version) {
     write_out(stdout, std::string(version.what()) + "\n");
   } catch (const CLI::ParseError& error) {
-    return report_wrong_usage(app, error, given);
+    return report_wrong_usage(commands, app, error, arguments);
+  }
+  // The parser took a part of a value, or a dash of a document, for a selector.
+  if (const TypedWords mended = mended_blanks(root, arguments); action && mended != arguments) {
+    print_error("edgecase: a value with a blank in it needs quotes, an option two plain dashes\n");
+    print_mended(commands, mended);
+    action = nullptr;
+    return wire::kExitUsage;
   }
   return wire::kExitOk;
+}
+
+bool is_path(const std::string& word) {
+  std::error_code error;
+  return std::filesystem::exists(std::filesystem::symlink_status(word, error));
+}
+
+// A command that ran and was refused, or found nothing: how it was probably meant.
+void suggest_after(std::span<const AddCommand> commands, const TypedWords& words, int exit_code) {
+  if (words.empty() || words.front() == "serve") return;
+  CLI::App app(kPurpose, "edgecase");
+  Action ignored;
+  declare(commands, app, ignored);
+  const Command root = read_command_tree(app);
+  if (const std::string line = sql_line(words); !line.empty()) {
+    print_error("  try: %s\n", line.c_str());
+    return;
+  }
+  if (exit_code == wire::kExitUsage) print_mended(commands, mended_usage(root, words));
+  if (exit_code == wire::kExitNotFound || exit_code == wire::kExitPartly || is_nothing_found())
+    print_mended(commands, mended_names(root, words, is_path));
 }
 
 }  // namespace
 
 int run_application(std::span<const AddCommand> commands, std::vector<std::string> arguments) {
   Action action;
-  const int exit_code = parse_arguments(commands, std::move(arguments), action);
+  const int exit_code = parse_arguments(commands, arguments, action);
   static_cast<void>(take_exit_code_of_answers());
+  forget_suggestions();
   int done = action ? action() : exit_code;
   // Done, but for what is damaged.
   if (const int left_out = take_exit_code_of_answers();
@@ -156,17 +231,14 @@ int run_application(std::span<const AddCommand> commands, std::vector<std::strin
     done = left_out;
   // What a command printed and never looked at: a full drive is told by whatever it printed.
   const int printed = finish_stdout();
+  if (action && (done != wire::kExitOk || is_nothing_found()))
+    suggest_after(commands, arguments, done);
   return done != wire::kExitOk ? done : printed;
 }
 
 int run_application(std::span<const AddCommand> commands, int argument_count, char** arguments) {
   std::vector<std::string> words(arguments + std::min(1, argument_count),
                                  arguments + argument_count);
-  // `edgecase help query` as people type it.
-  if (!words.empty() && words.front() == "help") {
-    words.erase(words.begin());
-    words.emplace_back("--help");
-  }
   if (argument_count > 0) {
     const std::string_view program(arguments[0]);
     const std::size_t slash = program.rfind('/');

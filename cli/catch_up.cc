@@ -139,6 +139,48 @@ Status CatchUp::begin() {
   return ok();
 }
 
+Status CatchUp::show_newest(std::size_t count, const TakeReading& take) {
+  // They belong to the series whose last ones are newest.
+  std::vector<std::pair<std::int64_t, std::string>> newest;
+  const auto is_newer = [](const auto& a, const auto& b) { return a.first > b.first; };
+  EC_TRY(for_each_last([&](const wire::Reading& last) {
+    Parameters parameters = parameters_of(last, purpose_);
+    parameters.emplace_back("desc", "true");
+    parameters.emplace_back("limit", std::to_string(count));
+    newest.emplace_back(*last.time_ns, path_with(wire::routes::kQuery, parameters));
+    std::push_heap(newest.begin(), newest.end(), is_newer);
+    if (newest.size() <= count) return true;
+    std::pop_heap(newest.begin(), newest.end(), is_newer);
+    newest.pop_back();
+    return true;
+  }));
+  wire::ReadingFormatter formatter(wire::ReadingFormat::Ndjson);
+  std::vector<std::pair<std::int64_t, std::string>> lines;
+  for (const auto& [last_ns, path] : newest) {
+    EC_TRY(unless_gone(get_readings(client_, path, [&](const wire::Reading& reading) {
+      std::string line;
+      formatter.reading(reading, line);
+      lines.emplace_back(*reading.time_ns, std::move(line));
+      return true;
+    })));
+  }
+  std::stable_sort(lines.begin(), lines.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  if (lines.size() > count)
+    lines.erase(lines.begin(), lines.end() - static_cast<std::ptrdiff_t>(count));
+  ReadingLines readings([&](const wire::Reading& reading) {
+    if (const Newest* const of_series = newest_of(reading))
+      repeats_.emplace(of_series, *reading.time_ns);
+    return take(reading);
+  });
+  for (const auto& [time_ns, line] : lines) {
+    const Status status = readings.push(line);
+    if (status.code() == StatusCode::Cancelled) return ok();
+    EC_TRY(status);
+  }
+  return ok();
+}
+
 void CatchUp::shown(const wire::Reading& reading) {
   if (Newest* newest = newest_of(reading); newest != nullptr) newest->add(*reading.time_ns);
 }

@@ -50,6 +50,9 @@ class CatchUp {
   // What is stored already.
   Status begin();
   void shown(const wire::Reading& reading);
+  // Hands over the newest `count` readings of all, in the order of their times. Those of them that
+  // the feed brings, too, are skipped.
+  Status show_newest(std::size_t count, const TakeReading& take);
   // Hands over what came since, ordered by series and time: take() prints and calls shown().
   Status show_missed(const TakeReading& take);
   // Whether show_missed() handed it over, once for each time it did.

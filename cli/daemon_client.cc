@@ -111,14 +111,15 @@ Status why_no_socket(const std::string& path) {
       ::connect(asked, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
   const int error = connected ? 0 : errno;
   ::close(asked);
-  constexpr const char* kStart = "; systemctl status edgecased says what became of it";
+  constexpr const char* kStart =
+      "; systemctl status edgecased says what became of it, sudo systemctl start edgecased starts "
+      "it";
   switch (error) {
     case EACCES:
     case EPERM: {
       const std::string group = group_of(path);
       return not_allowed("you may not use " + path + ": not a member of group " + group +
-                         "; as root: usermod -aG " + group + " NAME, then log in again or newgrp " +
-                         group);
+                         "; try: sudo usermod -aG " + group + " $USER && newgrp " + group);
     }
     case ENOENT:
     case ENOTDIR: return unavailable("no daemon: there is no " + path + kStart);
@@ -197,17 +198,18 @@ class BodyWithReport {
 struct DaemonClient::State {
   explicit State(const ConnectionArguments& connection) {
     if (!connection.host.empty()) {
-      const auto address = parse_daemon_address(connection.host);
-      address_status = address.status();
-      if (!address.ok()) return;
-      place = address->text();
-      host = address->at.host;
-      if (address->is_secure) {
-        if (!open_door(address->at.text(), connection.tls_ca)) return;
+      const auto parsed = parse_daemon_address(connection.host);
+      address_status = parsed.status();
+      if (!parsed.ok()) return;
+      place = parsed->text();
+      address = parsed->at.text();
+      host = parsed->at.host;
+      if (parsed->is_secure) {
+        if (!open_door(connection.tls_ca)) return;
       } else {
-        client = std::make_unique<httplib::Client>(host, *address->at.port);
+        client = std::make_unique<httplib::Client>(host, *parsed->at.port);
       }
-      headers.emplace("Host", address->at.text());
+      headers.emplace("Host", address);
     } else {
       place = connection.socket;
       socket = connection.socket;
@@ -234,7 +236,7 @@ struct DaemonClient::State {
   }
 
   // The library of some builds knows no TLS, that of others another one than the daemon.
-  bool open_door(const std::string& address, const std::string& authorities) {
+  bool open_door(const std::string& authorities) {
     auto opened = TlsDoor::open(address, authorities);
     if (!opened.ok()) {
       address_status = opened.status();
@@ -255,8 +257,9 @@ struct DaemonClient::State {
     const DoorFailure failure = door ? door->take_failure() : DoorFailure();
     if (failure.kind == DoorFailure::Kind::NotReached) error = httplib::Error::Connection;
     if (failure.kind == DoorFailure::Kind::NoTls && !answered) {
-      return unavailable("no trusted TLS connection to " + place + ": " + failure.why +
-                         "; --tls-ca FILE names certificates to trust");
+      return unavailable(
+          "no trusted TLS connection to " + place + ": " + failure.why +
+          "; --tls-ca FILE names certificates to trust; without TLS: --host http://" + address);
     }
     switch (error) {
       case httplib::Error::Connection:
@@ -267,16 +270,21 @@ struct DaemonClient::State {
           return unavailable("the host \"" + host + "\" of " + place + " is not known: " + why);
         }
         return unavailable("no daemon answers at " + place +
-                           "; is it running? (systemctl status edgecased)");
+                           "; is it running there (systemctl status edgecased), and at this port? "
+                           "It is 8650 unless http.listen says otherwise");
       default: break;
     }
     if (answered) return io_error("the daemon's answer broke off");
-    return unavailable("the daemon at " + place + " closed the connection without an answer");
+    return unavailable("the daemon at " + place + " closed the connection without an answer" +
+                       (socket.empty() && door == nullptr
+                            ? "; where its port speaks TLS: --host https://" + address
+                            : std::string()));
   }
 
-  std::string place;   // for messages
-  std::string socket;  // where that is one
-  std::string host;    // else
+  std::string place;    // for messages
+  std::string address;  // HOST:PORT, where it is no socket
+  std::string socket;   // where that is one
+  std::string host;     // else
   std::unique_ptr<TlsDoor> door;
   Status address_status;
   Status token_status;

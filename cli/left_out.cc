@@ -48,6 +48,10 @@ void name_left_out(const std::string& text) {
   }
 }
 
+bool has_left_out() {
+  return left_out_code != wire::kExitOk;
+}
+
 int take_exit_code_of_answers() {
   named.clear();
   return std::exchange(left_out_code, wire::kExitOk);

@@ -9,6 +9,8 @@ namespace edgecase::cli {
 // `text`: an array as X-EdgeCase-Left-Out has it (daemon/query/left_out.h); each is named once.
 void name_left_out(const std::string& text);
 
+// Whether anything was, since take_exit_code_of_answers().
+bool has_left_out();
 // 0, or the code of a command that is done but for that: 7 where it is damaged, else 6. Once.
 int take_exit_code_of_answers();
 

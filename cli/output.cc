@@ -1,11 +1,13 @@
 #include "output.h"
 
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
 #include <cstdarg>
+#include <cstdlib>
 
 #include "wire/reading_format.h"
 #include "wire/time_zone.h"
@@ -181,23 +183,84 @@ std::string count_text(std::uint64_t count) {
   return text;
 }
 
-Table::Table(std::vector<Column> columns, std::FILE* out)
-    : columns_(std::move(columns)), out_(out) {
-  for (const Column& column : columns_) widths_.push_back(display_width(column.title));
+namespace {
+
+// A column that is cut is no narrower.
+constexpr std::size_t kCutWidthMin = 8;
+
+// A number with its unit, or a time: what is cut of it would be missed.
+bool is_kept_whole(std::string_view cell) {
+  constexpr std::size_t kLongest = 40;
+  return !cell.empty() && cell.size() <= kLongest &&
+         ((cell.front() >= '0' && cell.front() <= '9') || cell.front() == '-');
 }
+
+std::string cut_to(const std::string& text, std::size_t width) {
+  if (display_width(text) <= width) return text;
+  std::string cut;
+  std::size_t used = 0;
+  for (std::string_view rest = text; !rest.empty();) {
+    const std::string_view character = rest.substr(0, decode(rest).bytes);
+    used += display_width(character);
+    if (used >= width) break;
+    cut += character;
+    rest.remove_prefix(character.size());
+  }
+  return cut + "~";
+}
+
+}  // namespace
+
+Table::Table(std::vector<Column> columns, std::FILE* out, std::size_t columns_max)
+    : columns_(std::move(columns)), columns_max_(columns_max), out_(out) {
+  for (const Column& column : columns_) widths_.push_back(display_width(column.title));
+  kept_widths_ = widths_;
+}
+
+Table::Table(std::vector<Column> columns, std::FILE* out)
+    : Table(std::move(columns), out, is_terminal(out) ? terminal_columns() : 0) {}
 
 void Table::row(std::vector<std::string> cells) {
   cells.resize(columns_.size());
   for (std::size_t i = 0; i < cells.size(); ++i) {
     cells[i] = printable(cells[i]);
-    widths_[i] = std::max(widths_[i], display_width(cells[i]));
+    const std::size_t width = display_width(cells[i]);
+    widths_[i] = std::max(widths_[i], width);
+    kept_widths_[i] =
+        std::max(kept_widths_[i], is_kept_whole(cells[i]) ? width : std::min(width, kCutWidthMin));
   }
   waiting_.push_back(std::move(cells));
   ++rows_;
   if (waiting_.size() >= kRowsPerPart) flush();
 }
 
+// The widest column that may be cut gives first, down to the next one.
+void Table::fit() {
+  if (columns_max_ == 0) return;
+  std::size_t total = kGap.size() * (widths_.size() - 1);
+  for (const std::size_t width : widths_) total += width;
+  while (total > columns_max_) {
+    std::size_t widest = widths_.size(), next = 0;
+    for (std::size_t i = 0; i < widths_.size(); ++i) {
+      if (widths_[i] <= kept_widths_[i]) continue;
+      if (widest == widths_.size() || widths_[i] > widths_[widest]) {
+        if (widest != widths_.size()) next = std::max(next, widths_[widest]);
+        widest = i;
+      } else {
+        next = std::max(next, widths_[i]);
+      }
+    }
+    if (widest == widths_.size()) return;
+    std::size_t& width = widths_[widest];
+    const std::size_t floor = std::max(kept_widths_[widest], next < width ? next : width - 1);
+    const std::size_t given = std::min(total - columns_max_, width - floor);
+    width -= given;
+    total -= given;
+  }
+}
+
 void Table::flush() {
+  fit();
   if (!header_printed_ && rows_ > 0) {
     std::vector<std::string> titles;
     for (const Column& column : columns_) titles.push_back(column.title);
@@ -212,8 +275,9 @@ void Table::print(const std::vector<std::string>& cells) {
   std::string line;
   for (std::size_t i = 0; i < cells.size(); ++i) {
     if (i > 0) line += kGap;
-    const std::string fill(widths_[i] - std::min(widths_[i], display_width(cells[i])), ' ');
-    line += columns_[i].align == Align::Right ? fill + cells[i] : cells[i] + fill;
+    const std::string cell = columns_max_ == 0 ? cells[i] : cut_to(cells[i], widths_[i]);
+    const std::string fill(widths_[i] - std::min(widths_[i], display_width(cell)), ' ');
+    line += columns_[i].align == Align::Right ? fill + cell : cell + fill;
   }
   line.resize(line.find_last_not_of(' ') + 1);
   line += '\n';
@@ -282,6 +346,15 @@ bool finish_out(std::FILE* out) {
 
 bool is_terminal(std::FILE* stream) {
   return isatty(fileno(stream)) != 0;
+}
+
+std::size_t terminal_columns() {
+  constexpr long kColumnsMax = 1'000;
+  winsize size{};
+  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
+  const char* columns = std::getenv("COLUMNS");
+  const long told = columns == nullptr ? 0 : std::strtol(columns, nullptr, 10);
+  return told > 0 ? static_cast<std::size_t>(std::min(told, kColumnsMax)) : 0;
 }
 
 void print_error(const char* format, ...) {

@@ -35,7 +35,8 @@ enum class Align : unsigned char { Left, Right };
 
 // Rows in aligned columns. Widths are found from the rows waiting, so long tables are printed in
 // parts: flush() prints what waits, with the header before the first part; columns never get
-// narrower from part to part. Rows have as many cells as there are columns.
+// narrower from part to part. Rows have as many cells as there are columns. On a terminal a table
+// is no wider than that: names and texts are cut and end in ~; numbers and times never are.
 class Table {
  public:
   struct Column {
@@ -44,6 +45,8 @@ class Table {
   };
   static constexpr std::size_t kRowsPerPart = 1000;
 
+  // `columns_max`: of the terminal; 0: as wide as it gets.
+  Table(std::vector<Column> columns, std::FILE* out, std::size_t columns_max);
   Table(std::vector<Column> columns, std::FILE* out);
   // Cells are made printable. Flushes when kRowsPerPart rows wait.
   void row(std::vector<std::string> cells);
@@ -51,10 +54,13 @@ class Table {
   std::uint64_t rows() const { return rows_; }
 
  private:
+  void fit();
   void print(const std::vector<std::string>& cells);
 
-  std::vector<Column> columns_;
+  const std::vector<Column> columns_;
+  const std::size_t columns_max_;
   std::vector<std::size_t> widths_;
+  std::vector<std::size_t> kept_widths_;  // below which numbers, times or the title would be cut
   std::vector<std::vector<std::string>> waiting_;
   std::FILE* out_;
   std::uint64_t rows_ = 0;
@@ -72,6 +78,8 @@ bool write_out(std::FILE* out, std::string_view text);
 // with errno saying why.
 bool finish_out(std::FILE* out);
 bool is_terminal(std::FILE* stream);
+// The terminal that stdout is, else what COLUMNS says; 0: nobody says it.
+std::size_t terminal_columns();
 // One message on stderr, formatted as printf does, printable_lines() of it. Callers end the line.
 [[gnu::format(printf, 1, 2)]] void print_error(const char* format, ...);
 

@@ -2,13 +2,17 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 
+#include "catch_up.h"
 #include "edgecase/clock.h"
+#include "left_out.h"
 #include "output.h"
 #include "reading_table.h"
+#include "selection.h"
 #include "target_file.h"
 #include "wire/errors.h"
 #include "wire/routes.h"
@@ -16,8 +20,63 @@
 namespace edgecase::cli {
 namespace {
 
+// Looks whether an answer holds readings, as it passes.
+class Emptiness {
+ public:
+  explicit Emptiness(std::string_view format) : head_lines_(format == "csv" ? 1 : 0) {}
+  void see(std::string_view piece) {
+    for (const char c : piece.substr(0, head_lines_ == 0 ? 1 : piece.size())) {
+      has_readings_ = has_readings_ || lines_ >= head_lines_;
+      if (c == '\n') ++lines_;
+      if (has_readings_) return;
+    }
+  }
+  bool has_readings() const { return has_readings_; }
+
+ private:
+  const std::size_t head_lines_;
+  std::size_t lines_ = 0;
+  bool has_readings_ = false;
+};
+
+// The newest reading of all that is asked for, whenever it was.
+std::optional<std::int64_t> newest_of(DaemonClient& client, const Parameters& parameters) {
+  Parameters asked;
+  for (const auto& [name, value] : parameters) {
+    constexpr std::array<std::string_view, 6> kOfSeries = {"ns",    "select", "measurement",
+                                                           "field", "tag",    "purpose"};
+    if (std::find(kOfSeries.begin(), kOfSeries.end(), name) != kOfSeries.end())
+      asked.emplace_back(name, value);
+  }
+  asked.emplace_back("format", "ndjson");
+  std::optional<std::int64_t> newest;
+  ReadingLines lines([&newest](const wire::Reading& reading) {
+    if (reading.time_ns && (!newest || *reading.time_ns > *newest)) newest = reading.time_ns;
+    return true;
+  });
+  const Status status = client.get(path_with(wire::routes::kLast, asked),
+                                   [&](std::string_view piece) { return lines.push(piece).ok(); });
+  return status.ok() ? newest : std::nullopt;
+}
+
+// Nothing is there: where what was asked for is, or what it may be called.
+void tell_none(DaemonClient& client, std::string_view path, const Parameters& parameters,
+               const ReadingOutput& output) {
+  if (path == wire::routes::kQuery) {
+    if (const auto newest = newest_of(client, parameters)) {
+      print_error("No readings there; the newest is of %s, %s ago.\n",
+                  short_time(*newest, output.zone.get()).c_str(),
+                  age_text(system_clock().wall_ns() - *newest).c_str());
+      return;
+    }
+  }
+  print_error("No readings.\n");
+  look_for_names(client, parameters);
+}
+
 int print_table(DaemonClient& client, std::string_view path, Parameters parameters,
                 const ReadingOutput& output) {
+  const Parameters asked = parameters;
   parameters.emplace_back("format", "ndjson");
   std::optional<std::uint64_t> row_limit;
   if (!output.limit.has_value() && is_terminal(stdout)) {
@@ -35,13 +94,15 @@ int print_table(DaemonClient& client, std::string_view path, Parameters paramete
                              [&table](std::string_view piece) { return table.push(piece); });
   if (status.code() == StatusCode::Cancelled) status = ok();  // the table wanted no more
   const Status finished = table.finish();
-  if (!status.ok()) return report_failure(status);
+  if (!status.ok()) return report_failure(client, asked, status);
   if (!finished.ok()) return report_failure(finished);
   if (table.limit_reached()) {
     print_error("Stopped at %s rows; --limit N or --format csv shows more.\n",
                 count_text(kTerminalRowsMax).c_str());
   } else if (table.rows() == 0) {
-    print_error("No readings.\n");
+    tell_none(client, path, asked, output);
+  } else if (has_left_out()) {
+    look_for_names(client, asked);
   }
   return finish_stdout();
 }
@@ -89,15 +150,22 @@ int print_readings(DaemonClient& client, std::string_view path, Parameters param
   if (format == "table") return print_table(client, path, std::move(parameters), output);
   if (const Status status = check_destination(format); !status.ok()) return report_failure(status);
 
+  const Parameters asked = parameters;
   parameters.emplace_back("format", format);
   bool written = true;
-  const Status status = client.get(path_with(path, parameters), [&written](std::string_view piece) {
+  Emptiness emptiness(format);
+  const Status status = client.get(path_with(path, parameters), [&](std::string_view piece) {
+    emptiness.see(piece);
     written = write_out(stdout, piece);
     return written;
   });
   if (!written) return finish_stdout();
   const int flushed = finish_stdout();
-  if (!status.ok()) return report_failure(status);
+  const bool has_lines = format == "csv" || format == "ndjson" || format == "line";
+  if (status.ok() && has_lines && !emptiness.has_readings())
+    tell_none(client, path, asked, output);
+  if (status.ok() && has_left_out()) look_for_names(client, asked);
+  if (!status.ok()) return report_failure(client, asked, status);
   return flushed;
 }
 

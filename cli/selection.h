@@ -29,6 +29,15 @@ Status check_selection(const wire::SelectionTexts& selection,
 // As the daemon's parameters.
 void append_selection(const wire::SelectionTexts& selection, Parameters& parameters);
 
+// Asks the daemon for names near those of selectors that name nothing, and suggests them
+// (mended_line.h). At most kNamesLookedFor of them; a daemon that does not answer suggests nothing.
+// `parameters`: what was asked, with `ns` and `select`.
+inline constexpr std::size_t kNamesLookedFor = 5;
+void look_for_names(DaemonClient& client, const Parameters& parameters);
+
+// report_failure(), and look_for_names() where a name was not found.
+int report_failure(DaemonClient& client, const Parameters& parameters, const Status& status);
+
 inline bool has_identity(const wire::SelectionTexts& selection) {
   return !selection.measurements.empty() || !selection.tags.empty() || !selection.fields.empty();
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "action.h"
+#include "application.h"
 
 namespace CLI {
 class App;
@@ -47,5 +48,19 @@ void add_bench_command_with(const bench::PeerProgram& peers, CLI::App& app, Acti
 void add_completion_command(CLI::App& app, Action& action);
 void add_version_command(CLI::App& app, Action& action);
 void add_manual_command(CLI::App& app, Action& action);  // not listed
+
+// All of them, in the order that `edgecase --help` shows.
+inline constexpr AddCommand kAllCommands[] = {
+    // clang-format off: a line each
+    add_serve_command,     add_status_command,  add_write_command,      add_query_command,
+    add_last_command,      add_tail_command,    add_get_command,        add_plot_command,
+    add_series_command,    add_devices_command, add_export_command,     add_import_command,
+    add_backup_command,    add_restore_command, add_namespace_command,  add_device_command,
+    add_retention_command, add_erase_command,   add_where_command,      add_token_command,
+    add_audit_command,     add_report_command,  add_mqtt_command,       add_config_command,
+    add_forward_command,   add_influx_command,  add_check_command,      add_inspect_command,
+    add_bench_command,     add_version_command, add_completion_command, add_manual_command,
+    // clang-format on
+};
 
 }  // namespace edgecase::cli

@@ -13,6 +13,7 @@
 #include "json_text.h"
 #include "output.h"
 #include "reading_output.h"
+#include "selection.h"
 #include "wire/names.h"
 #include "wire/routes.h"
 
@@ -56,9 +57,10 @@ int print_device(const std::string& body, bool json) {
 
 int run_show(const DeviceArguments& arguments) {
   DaemonClient client(arguments.connection);
-  const Result<std::string> body = client.get_small(path_with(
-      wire::routes::kDevice, {{"ns", arguments.namespaces.name}, {"device", arguments.device}}));
-  return body.ok() ? print_device(*body, arguments.json) : report_failure(body.status());
+  const Parameters parameters{{"ns", arguments.namespaces.name}, {"device", arguments.device}};
+  const Result<std::string> body = client.get_small(path_with(wire::routes::kDevice, parameters));
+  if (!body.ok()) return report_failure(client, parameters, body.status());
+  return print_device(*body, arguments.json);
 }
 
 int run_set(const DeviceArguments& arguments) {

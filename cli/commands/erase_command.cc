@@ -288,7 +288,7 @@ int run_erase(const EraseArguments& arguments) {
         client.get_small(path_with(wire::routes::kErasePreview, parameters));
     if (body.ok() && arguments.dry_run && arguments.json) return print_document(*body);
     Result<Json> preview = object_of(body);
-    if (!preview.ok()) return report_failure(preview.status());
+    if (!preview.ok()) return report_failure(client, parameters, preview.status());
     show_times_in(*preview, arguments.range.zone);
     if (arguments.dry_run) return print_preview(*preview);
     std::string note = erasure_level_note(*preview);

@@ -9,6 +9,7 @@
 #include "help_text.h"
 #include "output.h"
 #include "reading_output.h"
+#include "selection.h"
 #include "target_file.h"
 #include "time_arguments.h"
 #include "wire/errors.h"
@@ -41,6 +42,10 @@ Result<std::string> blob_path(const GetArguments& arguments) {
   return path_with(path, parameters);
 }
 
+Parameters asked(const GetArguments& arguments) {
+  return {{"ns", arguments.namespaces.name}, {"select", arguments.series}};
+}
+
 // Text is shown on a terminal; other bytes would change what it does, so `-o -` has to ask for
 // them.
 int print_value(DaemonClient& client, const std::string& path, const GetArguments& arguments) {
@@ -57,7 +62,8 @@ int print_value(DaemonClient& client, const std::string& path, const GetArgument
         "-o - shows it all the same\n");
     return wire::kExitUsage;
   }
-  if (!status.ok() && status.code() != StatusCode::Cancelled) return report_failure(status);
+  if (!status.ok() && status.code() != StatusCode::Cancelled)
+    return report_failure(client, asked(arguments), status);
   return flushed;
 }
 
@@ -78,7 +84,7 @@ int run_get(const GetArguments& arguments) {
   });
   if (!written.ok()) return report_failure(written);
   if (status.ok()) status = file->commit();
-  return status.ok() ? wire::kExitOk : report_failure(status);
+  return status.ok() ? wire::kExitOk : report_failure(client, asked(arguments), status);
 }
 
 }  // namespace

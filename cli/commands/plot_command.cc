@@ -1,6 +1,3 @@
-#include <sys/ioctl.h>
-#include <unistd.h>
-
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
@@ -49,14 +46,6 @@ struct Series {
   std::int64_t first_ns = 0;
   std::int64_t last_ns = 0;
 };
-
-std::size_t terminal_columns() {
-  winsize size{};
-  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
-  const char* columns = std::getenv("COLUMNS");
-  const long told = columns == nullptr ? 0 : std::strtol(columns, nullptr, 10);
-  return told > 0 ? static_cast<std::size_t>(std::min(told, 1'000L)) : ChartSize().columns;
-}
 
 // The first of these that is set decides, as everywhere.
 ChartGlyphs terminal_glyphs() {
@@ -187,7 +176,12 @@ Result<std::vector<Chart>> read_charts(const PlotArguments& arguments, std::size
     EC_TRY(read_points(client, series, arguments.purpose, dots, has_end, chart));
     if (!chart.points.empty()) charts.push_back(std::move(chart));
   }
-  if (charts.empty()) return not_found("no numbers there to draw");
+  if (charts.empty()) {
+    Parameters asked{{"ns", arguments.namespaces.parameter()}};
+    append_selection(arguments.selection, asked);
+    look_for_names(client, asked);
+    return not_found("no numbers there to draw");
+  }
   return charts;
 }
 
@@ -200,8 +194,8 @@ Status write_svg(const std::string& path, const std::vector<Chart>& charts) {
 
 int run_plot(const PlotArguments& arguments) {
   ChartSize size;
-  size.columns =
-      arguments.width > 0 ? arguments.width : std::max(terminal_columns(), kChartColumnsMin);
+  if (const std::size_t told = terminal_columns(); told > 0) size.columns = told;
+  size.columns = arguments.width > 0 ? arguments.width : std::max(size.columns, kChartColumnsMin);
   size.rows = arguments.height;
   const ChartGlyphs glyphs = terminal_glyphs();
   const std::size_t dots = arguments.svg.empty() ? chart_dots(size, glyphs) : kSvgDots;

@@ -83,7 +83,7 @@ int run_listing(const ListingArguments& arguments, ListingKind kind) {
   append_selection(arguments.selection, parameters);
   append_device_filter(arguments.filter, FilterNames::Plain, parameters);
   const Result<std::string> body = client.get_small(path_with(route, parameters));
-  if (!body.ok()) return report_failure(body.status());
+  if (!body.ok()) return report_failure(client, parameters, body.status());
   if (arguments.json) {
     write_out(stdout, *body);
     if (!body->ends_with('\n')) write_out(stdout, "\n");
@@ -92,11 +92,10 @@ int run_listing(const ListingArguments& arguments, ListingKind kind) {
   const nlohmann::json document = nlohmann::json::parse(*body, nullptr, false);
   const auto rows =
       document.is_object() ? document.find(series ? "series" : "devices") : document.end();
-  if (document.is_array())
-    return print_table(document, kind, arguments.namespaces.all, arguments.zone);
   if (!document.is_object() || rows == document.end() || !rows->is_array()) {
     return report_failure(io_error("the daemon's answer is no list"));
   }
+  if (rows->empty()) look_for_names(client, parameters);
   return print_table(*rows, kind, arguments.namespaces.all, arguments.zone);
 }
 

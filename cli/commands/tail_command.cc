@@ -27,6 +27,9 @@ namespace {
 constexpr std::chrono::milliseconds kBusyPause{50};
 constexpr std::chrono::milliseconds kIdlePause{200};
 constexpr std::chrono::milliseconds kAwayPause{1000};
+// Readings that come first, where somebody looks, and at most.
+constexpr std::size_t kLinesFirst = 10;
+constexpr std::size_t kLinesFirstMax = 1'000;
 // How much text is printed at once.
 constexpr std::size_t kTextBytes = 256u << 10;
 
@@ -37,7 +40,14 @@ struct TailArguments {
   std::string purpose;
   std::string format;
   std::optional<std::uint64_t> limit;
+  std::optional<std::size_t> lines;
   Zone zone;
+
+  // How many readings come first that are there. A script that waits for the next one gets that.
+  std::size_t first_lines() const {
+    const bool is_looked_at = is_terminal(stdout) && !limit;
+    return lines.value_or(is_looked_at ? kLinesFirst : 0);
+  }
 };
 
 wire::ReadingFormat wire_format(const std::string& format) {
@@ -102,6 +112,15 @@ class Follower {
   Status begin() {
     EC_TRY(catch_up_.begin());
     formatter_.begin(text_);
+    const std::size_t lines = arguments_.first_lines();
+    bool is_any = lines == 0;
+    if (lines > 0) {
+      EC_TRY(catch_up_.show_newest(lines, [&](const wire::Reading& reading) {
+        is_any = true;
+        return show(reading);
+      }));
+    }
+    if (!is_any) print_error("Nothing is there yet; what comes will be shown.\n");
     return print();
   }
 
@@ -202,6 +221,12 @@ void add_tail_command(CLI::App& app, Action& action) {
       ->add_option("--format", arguments->format,
                    "table, csv, ndjson or line; else table on a terminal, csv into a pipe")
       ->check(CLI::IsMember({"table", "csv", "ndjson", "line"}));
+  command
+      ->add_option("--lines", arguments->lines,
+                   "Print so many of the newest readings first; 10 on a terminal without --limit,\n"
+                   "else 0, at most 1000")
+      ->check(CLI::Range(std::size_t{0}, kLinesFirstMax))
+      ->type_name("UINT");
   command->add_option("--limit", arguments->limit, "End after this many readings")
       ->check([](const std::string& text) {
         return text == "0" ? std::string("0 readings are none, use 1 or more") : std::string();

@@ -29,7 +29,7 @@ int run_where(const WhereArguments& arguments) {
   Parameters parameters{{"ns", arguments.namespaces.parameter()}};
   append_selection(arguments.selection, parameters);
   const Result<std::string> body = client.get_small(path_with(wire::routes::kWhere, parameters));
-  if (!body.ok()) return report_failure(body.status());
+  if (!body.ok()) return report_failure(client, parameters, body.status());
   if (arguments.json) {
     write_out(stdout, *body + (body->ends_with('\n') ? "" : "\n"));
     return finish_stdout();

@@ -106,6 +106,18 @@ std::vector<std::string> positional_choices(const Command& command) {
   return {};
 }
 
+// The words behind `edgecase completion` that print what may stand there: names of the running
+// daemon. Empty: none may.
+std::string names_of_daemon(const Command& command) {
+  for (const CommandOption& option : command.options) {
+    if (!option.positional) continue;
+    const std::string& name = option.names.front();
+    if (name == "selector" || name == "series") return "names";
+    if (name == "device") return "names --devices";
+  }
+  return {};
+}
+
 std::string zsh_escaped(std::string_view text) {
   std::string out;
   for (const char c : text) {
@@ -125,6 +137,14 @@ std::string bash_completion(const Command& root) {
       "  compopt -o filenames 2>/dev/null\n"
       "  mapfile -t COMPREPLY < <(compgen -f -- \"$word\")\n"
       "}\n"
+      "# Names of the running daemon: a device is not the end of a selector.\n"
+      "_edgecase_names() {\n"
+      "  compopt -o filenames 2>/dev/null\n"
+      "  mapfile -t COMPREPLY < <(edgecase completion \"$@\" -- \"$word\" 2>/dev/null)\n"
+      "  if [[ ${#COMPREPLY[@]} == 1 && ${COMPREPLY[0]} == */ ]]; then\n"
+      "    compopt -o nospace 2>/dev/null\n"
+      "  fi\n"
+      "}\n"
       "_edgecase() {\n"
       "  local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]}\n"
       "  COMPREPLY=()\n";
@@ -141,7 +161,10 @@ std::string bash_completion(const Command& root) {
     for (const Command& inside : command->commands) words.push_back(inside.name());
     out += "    " + in_quotes(command->path + ":-") + "*) _edgecase_words " + options + " ;;\n";
     out += "    " + in_quotes(command->path + ":") + "*) ";
-    out += takes_paths(*command) ? "_edgecase_files" : "_edgecase_words " + joined(words, " ");
+    const std::string names = names_of_daemon(*command);
+    out += takes_paths(*command) ? "_edgecase_files"
+           : !names.empty()      ? "_edgecase_names " + names
+                                 : "_edgecase_words " + joined(words, " ");
     out += " ;;\n";
   }
   out +=
@@ -175,6 +198,11 @@ std::string zsh_completion(const Command& root) {
     out += "    " + in_quotes(command->path + ":") + "*) ";
     if (takes_paths(*command)) {
       out += "_files ;;\n";
+      continue;
+    }
+    if (const std::string names = names_of_daemon(*command); !names.empty()) {
+      out += "compadd -- ${(f)\"$(edgecase completion " + names +
+             " -- \"${words[CURRENT]}\" 2>/dev/null)\"} ;;\n";
       continue;
     }
     out += "offered=(\n";
@@ -225,6 +253,11 @@ std::string fish_completion(const Command& root) {
       "function __edgecase_at\n"
       "  test (__edgecase_place) = \"$argv\"\n"
       "end\n"
+      "function __edgecase_names\n"
+      "  string match -q -- '-*' (commandline -ct); and return\n"
+      "  command -q edgecase; or return\n"
+      "  command edgecase completion $argv -- (commandline -ct) 2>/dev/null\n"
+      "end\n"
       "complete -c edgecase -f\n"
       "complete -c edgecased -w 'edgecase serve'\n";
   for (const Command* command : all_commands(root)) {
@@ -241,6 +274,9 @@ std::string fish_completion(const Command& root) {
       if (option.positional) {
         if (option.is_path()) out += start + " -F\n";
         if (!choices.empty()) out += start + choices + "\n";
+        const std::string names = names_of_daemon(*command);
+        if (!names.empty() && &option == &command->options.front())
+          out += start + " -a " + in_quotes("(__edgecase_names " + names + ")") + "\n";
         continue;
       }
       out += start;

@@ -19,7 +19,9 @@ std::string network_of(const std::string& address) {
 Result<Principal> Authenticator::authenticate(const Principal& connection, std::string_view token) {
   if (token.empty()) {
     if (is_current(connection)) return connection;
-    return fail(connection, not_allowed("a token is needed here (edgecase token create)"));
+    return fail(connection,
+                not_allowed("a token is needed here: sudo edgecase token create --read '*/*' makes "
+                            "one, --token or EDGECASE_TOKEN shows it"));
   }
   auto grant = tokens_.check(token);
   if (!grant.ok()) return fail(connection, grant.status());

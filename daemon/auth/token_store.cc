@@ -263,7 +263,9 @@ bool TokenStore::any() const {
 }
 
 Result<std::shared_ptr<const Grant>> TokenStore::check(std::string_view text) {
-  const Status unknown = not_allowed("this is no token that is known here");
+  const Status unknown = not_allowed(
+      "this is no token that is known here; it may be another store's. edgecase token create makes "
+      "one, edgecase token list names those there are");
   if (!looks_like_token(text)) return unknown;
   const Digest hash = sha256(text);
   const std::int64_t now = now_ns();

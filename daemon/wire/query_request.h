@@ -26,7 +26,10 @@ enum class Aggregate : std::uint8_t {
   P95,
   P99
 };
+// Takes what the same thing is called elsewhere too ("avg", "median", "STDDEV").
 Result<Aggregate> parse_aggregate(std::string_view name);
+// What a mistyped name was probably meant to be; empty: none.
+std::string_view nearest_aggregate(std::string_view name);
 std::string_view aggregate_name(Aggregate aggregate);  // "mean"
 
 struct QueryRequest {

@@ -218,11 +218,23 @@ bool is_signed(std::string_view text) {
   return text.starts_with('-') || text.starts_with('+');
 }
 
+char lower_letter(char c) {
+  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+}
+
 // "15m": numbers with units, as no date is.
 bool looks_like_duration(std::string_view text) {
   const std::size_t unit = text.find_first_not_of("0123456789");
-  return unit != 0 && unit != std::string_view::npos && text[unit] >= 'a' && text[unit] <= 'z' &&
-         text[unit] != 't' && text[unit] != 'z';
+  if (unit == 0 || unit == std::string_view::npos) return false;
+  const char letter = lower_letter(text[unit]);
+  return letter >= 'a' && letter <= 'z' && letter != 't' && letter != 'z';
+}
+
+// `name` at the front of `rest`, in letters of either case.
+bool begins_with_unit(std::string_view rest, std::string_view name) {
+  return rest.size() >= name.size() &&
+         std::equal(name.begin(), name.end(), rest.begin(),
+                    [](char wanted, char c) { return wanted == lower_letter(c); });
 }
 
 }  // namespace
@@ -237,10 +249,12 @@ Result<std::int64_t> parse_duration_ns(std::string_view text) {
     if (!take_number(rest, number)) return bad_duration(text, "is too long");
     const Unit* found = nullptr;
     for (const Unit& unit : kUnits) {
-      const bool whole = rest.substr(0, unit.name.size()) == unit.name &&
+      const bool whole = begins_with_unit(rest, unit.name) &&
                          (rest.size() == unit.name.size() || is_digit(rest[unit.name.size()]));
       if (whole) found = &unit;
     }
+    if (found != nullptr && found->name == "m" && rest.front() == 'M')
+      return bad_duration(text, "has an M, which may be minutes (m) or months (30d)");
     if (found == nullptr) return bad_duration(text, "needs units of ns us ms s m h d w y");
     rest.remove_prefix(found->name.size());
     if (__builtin_mul_overflow(number, found->ns, &number) ||

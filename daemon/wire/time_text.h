@@ -15,7 +15,8 @@ class TimeZone;
 inline constexpr std::int64_t kNanosecondsPerSecond = 1'000'000'000;
 
 // "15m", "1h30m", "250us": one or more whole numbers with units ns us ms s m h d w y (365 days), no
-// sign. InvalidArgument for anything else, and for what int64 nanoseconds cannot hold.
+// sign. Letters of either case, but for M, which may be a month. InvalidArgument for anything else,
+// and for what int64 nanoseconds cannot hold.
 Result<std::int64_t> parse_duration_ns(std::string_view text);
 // "1h30m"; days are the largest unit; reads back equal. `duration_ns` is not negative.
 std::string format_duration(std::int64_t duration_ns);

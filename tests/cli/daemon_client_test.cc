@@ -155,7 +155,7 @@ TEST_CASE("nobody there is exit code 5, with one line that helps") {
   CHECK(status.code() == StatusCode::Unavailable);
   CHECK(status.message() ==
         "no daemon: there is no /nonexistent/edgecase.sock; systemctl status edgecased says what "
-        "became of it");
+        "became of it, sudo systemctl start edgecased starts it");
   CHECK(report_failure(status) == wire::kExitUnreachable);
 
   // A port that was free a moment ago.

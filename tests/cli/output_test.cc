@@ -99,5 +99,28 @@ TEST_CASE("a long table is printed in parts under one header") {
   CHECK(text.size() == 2 * (Table::kRowsPerPart + 2));
 }
 
+TEST_CASE("a table fits the terminal: names are cut, numbers and times are not") {
+  const std::vector<Table::Column> columns = {{"SERIES"}, {"TIME"}, {"VALUE", Align::Right}};
+  const auto table = [&columns](std::size_t width) {
+    return printed([&](std::FILE* file) {
+      Table made(columns, file, width);
+      made.row({"plant/a-very-long-name-of-a-sensor", "2026-11-20T14:00:00Z", "-1234567.25"});
+      made.row({"K\u00fcche/temperature", "2026-11-20T14:00:00Z", "a long text that is cut too"});
+      made.flush();
+    });
+  };
+  CHECK(table(60) ==
+        "SERIES              TIME                               VALUE\n"
+        "plant/a-very-long~  2026-11-20T14:00:00Z         -1234567.25\n"
+        "K\u00fcche/temperature   2026-11-20T14:00:00Z  a long text that ~\n");
+  // Narrower than what has to be shown: as narrow as that is.
+  CHECK(table(1) ==
+        "SERIES    TIME                        VALUE\n"
+        "plant/a~  2026-11-20T14:00:00Z  -1234567.25\n"
+        "K\u00fcche/t~  2026-11-20T14:00:00Z  a long tex~\n");
+  CHECK(table(0).find('~') == std::string::npos);
+  CHECK(table(200) == table(0));
+}
+
 }  // namespace
 }  // namespace edgecase::cli

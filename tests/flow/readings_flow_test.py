@@ -42,7 +42,8 @@ class ReadingsFlow(unittest.TestCase):
     def fails(self, code, *arguments, **more):
         result = self.place.cli(*arguments, **more)
         self.assertEqual(result.returncode, code, (arguments, result.stdout, result.stderr))
-        self.assertEqual(result.stderr.strip().count("\n"), 0, result.stderr)
+        problem = result.stderr.partition("\n  try: edgecase ")[0]
+        self.assertEqual(problem.strip().count("\n"), 0, result.stderr)
         return result.stderr
 
     def test_every_type_comes_back_in_every_format(self):
@@ -383,7 +384,7 @@ class ReadingsFlow(unittest.TestCase):
                          "namespace,device,sensor,time,value,type\n")
         for arguments in (("query",), ("query", "a/b/c"), ("query", "a/b", "--from", "yesterdayish"),
                           ("query", "a/b", "--since", "5"), ("query", "a/b", "--every", "1h"),
-                          ("query", "a/b", "--agg", "median"), ("query", "a/b", "--format", "xml"),
+                          ("query", "a/b", "--agg", "middle"), ("query", "a/b", "--format", "xml"),
                           ("query", "a/b", "--from", "now", "--to", "-1h"),
                           ("query", "a/b", "--limit", "-1"), ("write", "a/b"),
                           ("write", "a/b", "x", "--type", "int"), ("write", "a/b", "nan", "--type", "float"),

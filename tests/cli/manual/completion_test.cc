@@ -71,7 +71,16 @@ TEST_CASE("bash completes commands, options, choices and files") {
   }
   CHECK(complete({"edgecase", "config", "check", "pl"}) == Words{"plant.toml"});
   CHECK(complete({"edgecase", "serve", "--config", "pl"}) == Words{"plant.toml"});
-  CHECK(complete({"edgecase", "query", "pl"}).empty());
+  CHECK(complete({"edgecase", "query", "pl"}).empty());  // no daemon, no names
+  // What the daemon has, as `edgecase completion names` tells it.
+  test::write_file(directory / "edgecase",
+                   "#!/bin/sh\n[ \"$2 $3 $4\" = 'names -- ki' ] && "
+                   "printf 'kitchen/\\nkiln/\\n'\n");
+  const test::ShellOutput made = test::run_shell(
+      "chmod +x " + (directory / "edgecase") + " && cd " + directory.path() +
+      " && PATH=.:$PATH bash --norc -c \"source ./script; COMP_WORDS=(edgecase query ki); "
+      "COMP_CWORD=2; _edgecase; printf '%s\\n' \\\"\\${COMPREPLY[@]}\\\"\"");
+  CHECK(words_of(made.text) == Words{"kitchen/", "kiln/"});
 }
 
 TEST_CASE("fish completes commands, options and choices") {

@@ -33,6 +33,8 @@ TEST_CASE("time: durations are numbers with units") {
            Case{"15m", 900 * kSecond},
            Case{"1h30m", 5'400 * kSecond},
            Case{"7d", 604'800 * kSecond},
+           Case{"7D", 604'800 * kSecond},
+           Case{"250MS", 250'000'000},
            Case{"1w", 604'800 * kSecond},
            Case{"1y", 365 * 86'400 * kSecond},
            Case{"2y6d", 736 * 86'400 * kSecond},
@@ -47,8 +49,8 @@ TEST_CASE("time: durations are numbers with units") {
 }
 
 TEST_CASE("time: durations that mean nothing exactly are refused") {
-  for (const char* text : {"", "15", "m", "-1s", "+1s", "1.5h", "15 m", "15M", "1Y", "1mo", "293y",
-                           "15m ", " 15m", "1h30", "999999999999d", "9223372036854775808ns",
+  for (const char* text : {"", "15", "m", "-1s", "+1s", "1.5h", "15 m", "15M", "1H30M", "1mo",
+                           "293y", "15m ", " 15m", "1h30", "999999999999d", "9223372036854775808ns",
                            "99999999999999999999s", "106751d24h", "1sm"}) {
     CAPTURE(std::string(text));
     CHECK(wire::parse_duration_ns(text).status().code() == StatusCode::InvalidArgument);
