@@ -28,31 +28,35 @@ std::string configured_socket() {
 }  // namespace
 
 void add_connection_options(CLI::App& command, ConnectionArguments& connection) {
-  command.add_option("--host", connection.host,
-                     "Daemon over TCP, http(s)://HOST:PORT, or unix:/PATH\n"
-                     "[env EDGECASE_HOST]");
+  command.add_option(
+      "--host", connection.host,
+      "Daemon over TCP, http(s)://HOST:PORT, or unix:/PATH. Default: the Unix socket\n"
+      "[env EDGECASE_HOST]");
   command.add_option("--socket", connection.socket,
-                     "Daemon's Unix socket, else http.socket of the configuration\n"
+                     "Daemon's Unix socket. Default: http.socket of the configuration\n"
                      "[env EDGECASE_HTTP_SOCKET]");
-  command.add_option("--token", connection.token, "Token to show [env EDGECASE_TOKEN]");
-  command.add_option("--tls-ca", connection.tls_ca,
-                     "Certificates to trust at https://, else this machine's\n"
-                     "[env EDGECASE_TLS_CA]");
+  command.add_option("--token", connection.token,
+                     "Token to show. Default: none [env EDGECASE_TOKEN]");
+  command.add_option(
+      "--tls-ca", connection.tls_ca,
+      "File of certificates to trust at https://. Default: those this machine trusts\n"
+      "[env EDGECASE_TLS_CA]");
 }
 
 void add_purpose_option(CLI::App& command, std::string& purpose) {
   purpose = environment_text("EDGECASE_PURPOSE");
-  command.add_option("--purpose", purpose,
-                     "What for: devices with purposes are read for one of them only\n"
-                     "[env EDGECASE_PURPOSE]");
+  command.add_option(
+      "--purpose", purpose,
+      "What for: devices with purposes are read for one of them only. Default: not said\n"
+      "[env EDGECASE_PURPOSE]");
 }
 
 void add_namespace_options(CLI::App& command, NamespaceArguments& arguments, AllNamespaces all) {
   if (std::string name = environment_text(kNamespaceVariable); !name.empty()) {
     arguments.name = std::move(name);
   }
-  CLI::Option* name =
-      command.add_option("-n,--namespace", arguments.name, "Namespace [env EDGECASE_NAMESPACE]");
+  CLI::Option* name = command.add_option("-n,--namespace", arguments.name,
+                                         "Namespace of the devices [env EDGECASE_NAMESPACE]");
   name->capture_default_str();
   // An empty one would mean "default" to some commands: a variable that was never set.
   name->check([](const std::string& text) {
@@ -60,7 +64,10 @@ void add_namespace_options(CLI::App& command, NamespaceArguments& arguments, All
     return status.ok() ? std::string() : status.message();
   });
   if (all == AllNamespaces::Allowed) {
-    command.add_flag("-A,--all-namespaces", arguments.all, "All namespaces")->excludes(name);
+    command
+        .add_flag("-A,--all-namespaces", arguments.all,
+                  "All namespaces. Default: the one of --namespace")
+        ->excludes(name);
   }
   // What is given is judged above; the environment's, where it counts, here.
   command.parse_complete_callback([name, &arguments] {

@@ -35,10 +35,15 @@ const Names& list_of(FilterNames names) {
 
 void add_device_filter(CLI::App& command, DeviceFilterArguments& filter, FilterNames names) {
   const Names& list = list_of(names);
-  command.add_option(list.owner.option, filter.owner, "The devices of this owner");
-  command.add_option(list.purpose.option, filter.purpose, "Those that are there for this purpose");
-  command.add_option(list.objection.option, filter.objection, "Those with this objection");
-  command.add_option(list.label.option, filter.labels, "Those with this label; may come often")
+  command.add_option(list.owner.option, filter.owner,
+                     "Only devices of this owner. Default: of anybody");
+  command.add_option(list.purpose.option, filter.purpose,
+                     "Only devices that are there for this purpose. Default: for any");
+  command.add_option(list.objection.option, filter.objection,
+                     "Only devices with this objection. Default: with or without");
+  command
+      .add_option(list.label.option, filter.labels,
+                  "Only devices with this label; may come often: all of them. Default: any")
       ->type_name("NAME=VALUE")
       ->allow_extra_args(false);
 }

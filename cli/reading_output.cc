@@ -114,12 +114,13 @@ void add_format_option(CLI::App& command, std::string& format) {
       command
           .add_option(
               "--format", format,
-              "table, csv, ndjson, json, line, parquet or arrow; else table on a terminal,\n"
+              "table, csv, ndjson, json, line, parquet or arrow; default: table on a terminal,\n"
               "csv into a pipe")
           ->check(CLI::IsMember({"table", "csv", "ndjson", "json", "line", "parquet", "arrow"}));
   command
       .add_flag_callback(
-          "--json", [&format] { format = "json"; }, "One JSON document, as --format json")
+          "--json", [&format] { format = "json"; },
+          "One JSON document, as --format json. Default: --format")
       ->excludes(option);
 }
 
@@ -162,8 +163,7 @@ int print_readings(DaemonClient& client, std::string_view path, Parameters param
   if (!written) return finish_stdout();
   const int flushed = finish_stdout();
   const bool has_lines = format == "csv" || format == "ndjson" || format == "line";
-  if (status.ok() && has_lines && !emptiness.has_readings())
-    tell_none(client, path, asked, output);
+  if (status.ok() && has_lines && !emptiness.has_readings()) tell_none(client, path, asked, output);
   if (status.ok() && has_left_out()) look_for_names(client, asked);
   if (!status.ok()) return report_failure(client, asked, status);
   return flushed;

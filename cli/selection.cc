@@ -136,11 +136,13 @@ void add_selection(CLI::App& command, wire::SelectionTexts& selection, WithoutSe
     command.add_option(name, texts, help)->type_name(type)->allow_extra_args(false);
   };
   add("--measurement", selection.measurements,
-      "Of these the series with this measurement, with globs; may come often: any", "GLOB");
-  add("--tag", selection.tags, "Of these the series with this tag; may come often: all of them",
-      "KEY=GLOB");
-  add("--field", selection.fields, "Of these the series with this field; may come often: any",
+      "Only series with this measurement, with globs; may come often: any of them.\n"
+      "Default: every series",
       "GLOB");
+  add("--tag", selection.tags,
+      "Only series with this tag; may come often: all of them. Default: every series", "KEY=GLOB");
+  add("--field", selection.fields,
+      "Only series with this field; may come often: any of them. Default: every series", "GLOB");
 }
 
 Status check_selection(const wire::SelectionTexts& selection, WithoutSelection without) {

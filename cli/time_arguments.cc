@@ -47,22 +47,28 @@ void add_zone_options(CLI::App& command, Zone& zone) {
               [&zone](const std::string& name) {
                 set_zone(wire::TimeZone::find(name), "--tz", zone);
               },
-              "Whose clock times without an offset are, and tables show: Europe/Berlin, +02:00")
+              "Whose clock times without an offset are, and tables show: Europe/Berlin, +02:00.\n"
+              "Default: UTC, and a time of day without an offset is refused")
           ->type_name("ZONE");
   command
       .add_flag_callback(
           "--local",
           [&zone] { set_zone(wire::TimeZone::local(std::getenv("TZ")), "--local", zone); },
-          "The same, of this machine's own zone")
+          "As --tz with this machine's own zone")
       ->excludes(by_name);
 }
 
 void add_range_options(CLI::App& command, RangeArguments& range) {
   CLI::Option* from = command.add_option(
       "--from", range.from,
-      "First time: 2026-11-20T14:00:00Z, 2026-11-20, @1763647200, -15m, today, yesterday, now");
-  command.add_option("--since", range.since, "How far back: 15m, 6h, 7d")->excludes(from);
-  command.add_option("--to", range.to, "End, itself not included");
+      "First time: 2026-11-20T14:00:00Z, 2026-11-20, @1763647200, -15m, today, yesterday, now.\n"
+      "Default: the beginning");
+  command
+      .add_option("--since", range.since,
+                  "How far back: 15m, 6h, 7d, 1h30m; units ns us ms s m h d w y. Default: --from")
+      ->excludes(from);
+  command.add_option("--to", range.to,
+                     "End, itself not included, written as --from. Default: no end");
   add_zone_options(command, range.zone);
 }
 

@@ -295,16 +295,20 @@ void add_audit_command(CLI::App& app, Action& action) {
   const auto arguments = std::make_shared<AuditArguments>();
   CLI::App* command = app.add_subcommand(
       "audit", "Who did what to which data: the audit log, and whether anybody changed it");
-  command->add_option("--from", arguments->from, "First time, as in -1d or yesterday")
+  command
+      ->add_option("--from", arguments->from,
+                   "First time, as in -1d or yesterday. Default: the beginning")
       ->type_name("TIME");
-  command->add_option("--to", arguments->to, "Time to stop before")->type_name("TIME");
+  command->add_option("--to", arguments->to, "End, itself not included. Default: none")
+      ->type_name("TIME");
   command->add_option("--device", arguments->device,
                       "Records of this device, and those that may have reached it");
   command->add_option("--owner", arguments->owner,
                       "Records that name this owner, or are of its devices or may be, also of "
                       "those erased by owner");
-  command->add_option("--limit", arguments->limit, "At most so many records")->type_name("N");
-  command->add_flag("--desc", arguments->descending, "Newest first");
+  command->add_option("--limit", arguments->limit, "At most so many records. Default: all")
+      ->type_name("N");
+  command->add_flag("--desc", arguments->descending, "Newest first. Default: oldest first");
   command->add_flag("--subjects", arguments->subjects,
                     "Whose data the records touched, a row an owner: devices, records, first and\n"
                     "last time");
@@ -318,7 +322,7 @@ void add_audit_command(CLI::App& app, Action& action) {
                    "was made (report --json); 6 where that is so old that it was cut off")
       ->type_name("FILE")
       ->needs(verify);
-  command->add_flag("--json", arguments->json, "One JSON document");
+  command->add_flag("--json", arguments->json, "One JSON document. Default: text for people");
   add_zone_options(*command, arguments->zone);
   add_namespace_options(*command, arguments->namespaces, AllNamespaces::NotAllowed);
   add_connection_options(*command, arguments->connection);

@@ -151,7 +151,7 @@ void add_check_command(CLI::App& app, Action& action) {
       "check", "Check every checksum and reference of a store on both drives; offline");
   command->add_flag("--repair", arguments->repair,
                     "Make damaged metadata anew from the values; what was damaged is kept aside");
-  command->add_flag("--json", arguments->json, "One JSON document");
+  command->add_flag("--json", arguments->json, "One JSON document. Default: text for people");
   add_directory_options(*command, arguments->settings);
   command->footer(
       "The daemon must not run. Without --repair nothing is changed; 7 says that there is damage.\n"

@@ -102,7 +102,7 @@ void add_config_command(CLI::App& app, Action& action) {
   auto show_arguments = std::make_shared<ShowArguments>();
   CLI::App* show =
       command->add_subcommand("show", "Print the settings in effect and where each comes from");
-  show->add_flag("--json", show_arguments->json, "One JSON document");
+  show->add_flag("--json", show_arguments->json, "One JSON document. Default: text for people");
   add_setting_options(*show, show_arguments->settings);
   show->footer(help_footer({"edgecase config show --json"}));
   show->callback([show_arguments, &action] {

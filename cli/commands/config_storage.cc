@@ -340,7 +340,7 @@ void add_config_storage(CLI::App& config, Action& action) {
   command->add_flag("--move", arguments->move,
                     "Move the store's values there and change the configuration; the daemon must "
                     "not run");
-  command->add_flag("--json", arguments->json, "One JSON document");
+  command->add_flag("--json", arguments->json, "One JSON document. Default: text for people");
   command
       ->add_option(
           "--config", arguments->settings.file,

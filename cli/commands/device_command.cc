@@ -98,7 +98,7 @@ CLI::App* add(CLI::App& parent, Action& action, const char* name, const char* pu
   CLI::App* command = add_subcommand(parent, action, name, purpose, example, arguments, run);
   CLI::Option* device = command->add_option("device", arguments->device, "Its name");
   device->required(all == AllNamespaces::NotAllowed);
-  command->add_flag("--json", arguments->json, "One JSON document");
+  command->add_flag("--json", arguments->json, "One JSON document. Default: text for people");
   add_namespace_options(*command, arguments->namespaces, all);
   return command;
 }

@@ -320,9 +320,9 @@ void add_erase_command(CLI::App& app, Action& action) {
   add_device_filter(*command, arguments->filter, FilterNames::Plain);
   add_range_options(*command, arguments->range);
   command->add_flag("--yes", arguments->yes,
-                    "Do not ask; needed where there is no terminal to ask on");
+                    "Do not ask; needed where there is no terminal to ask on. Default: ask");
   command->add_flag("--dry-run", arguments->dry_run,
-                    "Show what would be erased, and erase nothing");
+                    "Show what would be erased, and erase nothing. Default: erase");
   command->add_flag("--wait-targets", arguments->wait_targets,
                     "Return when every target of [[forward]] has answered, too");
   command->add_flag("--list", arguments->list,
@@ -335,7 +335,7 @@ void add_erase_command(CLI::App& app, Action& action) {
                    "Take the fences of an erasure away: what comes from then on is taken again")
       ->type_name("ID")
       ->excludes(fences);
-  command->add_flag("--json", arguments->json, "One JSON document");
+  command->add_flag("--json", arguments->json, "One JSON document. Default: text for people");
   add_namespace_options(*command, arguments->namespaces, AllNamespaces::Allowed);
   add_connection_options(*command, arguments->connection);
   command->footer(help_footer(

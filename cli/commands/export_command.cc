@@ -115,6 +115,14 @@ std::uint64_t expected_readings(DaemonClient& client, const ExportArguments& arg
   return total;
 }
 
+// report_failure(), with names that are near.
+int report_export_failure(DaemonClient& client, const ExportArguments& arguments,
+                          const Status& status) {
+  Parameters asked{{"ns", arguments.namespaces.parameter()}};
+  append_selection(arguments.selection, asked);
+  return report_failure(client, asked, status);
+}
+
 int export_to_file(const ExportArguments& arguments, const std::string& path) {
   DaemonClient client(arguments.connection);
   const std::uint64_t total = expected_readings(client, arguments);
@@ -133,7 +141,7 @@ int export_to_file(const ExportArguments& arguments, const std::string& path) {
   progress.finish();
   if (!written.ok()) return report_failure(written);
   if (status.ok()) status = file->commit();
-  return status.ok() ? wire::kExitOk : report_failure(status);
+  return status.ok() ? wire::kExitOk : report_export_failure(client, arguments, status);
 }
 
 int export_to_stdout(const ExportArguments& arguments, const std::string& path) {
@@ -146,7 +154,7 @@ int export_to_stdout(const ExportArguments& arguments, const std::string& path) 
     return written;
   });
   const int flushed = finish_stdout();
-  if (!status.ok() && written) return report_failure(status);
+  if (!status.ok() && written) return report_export_failure(client, arguments, status);
   return flushed;
 }
 

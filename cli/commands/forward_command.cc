@@ -148,13 +148,13 @@ void add_forward_command(CLI::App& app, Action& action) {
   const auto listed = std::make_shared<ForwardArguments>();
   CLI::App* list = add_subcommand(*command, action, "list", "List targets and how far they are",
                                   "edgecase forward list", listed, run_forward_list);
-  list->add_flag("--json", listed->json, "One JSON document");
+  list->add_flag("--json", listed->json, "One JSON document. Default: text for people");
 
   const auto shown = std::make_shared<ForwardArguments>();
   CLI::App* status =
       add_with_name(*command, action, "status", "What a target has, what waits, what it refused",
                     "edgecase forward status cloud", shown, run_forward_status);
-  status->add_flag("--json", shown->json, "One JSON document");
+  status->add_flag("--json", shown->json, "One JSON document. Default: text for people");
   add_zone_options(*status, shown->zone);
 
   add_with_name(*command, action, "pause", "Send nothing to a target; its place stays",

@@ -94,10 +94,10 @@ void add_get_command(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("get", "Print one value's raw bytes");
   command->add_option("series", arguments->series, "device/sensor")->required();
   command->add_option("--time", arguments->time,
-                      "The value's time, as query shows it; else the newest value");
+                      "The value's time, as query shows it. Default: the newest value");
   command
       ->add_option("-o,--output", arguments->output,
-                   "Write a file instead of stdout; -: stdout, also where it is a terminal")
+                   "File to write; -: stdout, also where it is a terminal. Default: stdout")
       ->type_name("FILE");
   add_zone_options(*command, arguments->zone);
   add_purpose_option(*command, arguments->purpose);

@@ -103,7 +103,7 @@ void add_influx_command(CLI::App& app, Action& action) {
   test->add_option("line", arguments->lines, "Lines of line protocol, each an argument")
       ->required();
   test->add_option("--precision", arguments->precision, "Unit of the lines' times: ns u ms s m h");
-  test->add_flag("--json", arguments->json, "One JSON document");
+  test->add_flag("--json", arguments->json, "One JSON document. Default: text for people");
   add_namespace_options(*test, arguments->namespaces, AllNamespaces::NotAllowed);
   add_zone_options(*test, arguments->zone);
   add_connection_options(*test, arguments->connection);

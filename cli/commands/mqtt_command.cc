@@ -112,7 +112,7 @@ void add_mqtt_command(CLI::App& app, Action& action) {
       "test", "Show which rule takes a message and which readings it would make; stores nothing");
   test->add_option("topic", arguments->topic, "The message's topic")->required();
   test->add_option("payload", arguments->payload, "The message's payload")->required();
-  test->add_flag("--json", arguments->json, "One JSON document");
+  test->add_flag("--json", arguments->json, "One JSON document. Default: text for people");
   add_zone_options(*test, arguments->zone);
   add_connection_options(*test, arguments->connection);
   test->footer(help_footer({"edgecase mqtt test zigbee2mqtt/lamp '{\"temperature\":21.5}'"}));

@@ -80,7 +80,7 @@ void add_namespace_command(CLI::App& app, Action& action) {
 
   auto list_arguments = std::make_shared<NamespaceListArguments>();
   CLI::App* list = command->add_subcommand("list", "List namespaces");
-  list->add_flag("--json", list_arguments->json, "One JSON document");
+  list->add_flag("--json", list_arguments->json, "One JSON document. Default: text for people");
   add_connection_options(*list, list_arguments->connection);
   list->footer(help_footer({"edgecase namespace list"}));
   list->callback([list_arguments, &action] {

@@ -218,9 +218,11 @@ void add_plot_command(CLI::App& app, Action& action) {
   add_selection(*command, arguments->selection, WithoutSelection::Refused);
   add_range_options(*command, arguments->range);
   add_purpose_option(*command, arguments->purpose);
-  command->add_option("--svg", arguments->svg, "Write the drawing to this file instead")
+  command
+      ->add_option("--svg", arguments->svg,
+                   "Write the drawing to this file. Default: drawn in the terminal")
       ->type_name("FILE");
-  command->add_option("--width", arguments->width, "Columns; else as the terminal has")
+  command->add_option("--width", arguments->width, "Columns. Default: as the terminal has, else 80")
       ->check(CLI::Range(kChartColumnsMin, std::size_t{1'000}));
   command->add_option("--height", arguments->height, "Rows of each drawing")
       ->check(CLI::Range(kChartRowsMin, std::size_t{200}))

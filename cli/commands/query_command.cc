@@ -67,12 +67,17 @@ void add_query_command(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("query", "Print readings, ordered by series, then time");
   add_selection(*command, arguments->selection, WithoutSelection::Refused);
   add_range_options(*command, arguments->range);
-  command->add_option("--every", arguments->every,
-                      "One row for each window of this length, as in 15m; needs --agg");
-  command->add_option("--agg", arguments->aggregate,
-                      "mean, min, max, sum, count, first, last, stddev, p50, p95 or p99");
-  command->add_option("--limit", arguments->limit, "Print at most this many readings");
-  command->add_flag("--desc", arguments->descending, "Newest first");
+  command->add_option(
+      "--every", arguments->every,
+      "One row for each window of this length, as in 15m; needs --agg. Default: each reading");
+  command->add_option(
+      "--agg", arguments->aggregate,
+      "mean, min, max, sum, count, first, last, stddev, p50, p95 or p99, also by names as avg\n"
+      "and median; alone: one row a series. Default: none");
+  command->add_option(
+      "--limit", arguments->limit,
+      "Print at most this many readings. Default: all; of a table on a terminal 1000");
+  command->add_flag("--desc", arguments->descending, "Newest first. Default: oldest first");
   add_format_option(*command, arguments->output.format);
   add_purpose_option(*command, arguments->output.purpose);
   add_namespace_options(*command, arguments->output.namespaces, AllNamespaces::Allowed);

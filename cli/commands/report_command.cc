@@ -287,8 +287,8 @@ void add_report_command(CLI::App& app, Action& action) {
   auto arguments = std::make_shared<ReportArguments>();
   CLI::App* command = app.add_subcommand(
       "report", "What is stored of whom, why and until when; six features and their degree");
-  CLI::Option* const owner =
-      command->add_option("--owner", arguments->owner, "Of one person alone");
+  CLI::Option* const owner = command->add_option(
+      "--owner", arguments->owner, "Only the devices of this person. Default: everybody's");
   command->add_flag("--json", arguments->json, "One JSON document, signed");
   CLI::Option* const verify =
       command

@@ -223,7 +223,7 @@ void add_retention_command(CLI::App& app, Action& action) {
   const auto listed = std::make_shared<RetentionArguments>();
   CLI::App* list = add(*command, action, "list", "List rules and the default",
                        "edgecase retention list", listed, run_list);
-  list->add_flag("--json", listed->json, "One JSON document");
+  list->add_flag("--json", listed->json, "One JSON document. Default: text for people");
 
   const auto set = std::make_shared<RetentionArguments>();
   CLI::App* setting = add(*command, action, "set",
@@ -232,15 +232,16 @@ void add_retention_command(CLI::App& app, Action& action) {
                           "edgecase retention set 'kitchen/*' 30d", set, run_set);
   add_selector(*setting, *set, kThenHowLong);
   setting->add_flag("--yes", set->yes,
-                    "Do not ask; needed without a terminal where something would go");
-  setting->add_flag("--json", set->json, "One JSON document");
+                    "Do not ask; needed without a terminal where something would go. Default: ask");
+  setting->add_flag("--json", set->json, "One JSON document. Default: text for people");
 
   const auto cleared = std::make_shared<RetentionArguments>();
   CLI::App* clearing = add(*command, action, "clear", "Clear a rule, as it was written",
                            "edgecase retention clear 'kitchen/*'", cleared, run_clear);
   add_selector(*clearing, *cleared);
-  clearing->add_flag("--yes", cleared->yes,
-                     "Do not ask; needed without a terminal where something would go");
+  clearing->add_flag(
+      "--yes", cleared->yes,
+      "Do not ask; needed without a terminal where something would go. Default: ask");
 
   const auto previewed = std::make_shared<RetentionArguments>();
   CLI::App* preview = add(*command, action, "preview",
@@ -248,7 +249,7 @@ void add_retention_command(CLI::App& app, Action& action) {
                           "the rules that are set will",
                           "edgecase retention preview 'kitchen/*' 30d", previewed, run_preview);
   add_selector(*preview, *previewed, kThenHowLong);
-  preview->add_flag("--json", previewed->json, "One JSON document");
+  preview->add_flag("--json", previewed->json, "One JSON document. Default: text for people");
   add_zone_options(*preview, previewed->zone);
 }
 

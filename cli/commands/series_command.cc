@@ -106,7 +106,7 @@ void add(CLI::App& app, Action& action, const char* name, const char* purpose, c
   add_selection(*command, arguments->selection, WithoutSelection::Everything);
   if (kind == ListingKind::Devices)
     add_device_filter(*command, arguments->filter, FilterNames::Plain);
-  command->add_flag("--json", arguments->json, "One JSON document");
+  command->add_flag("--json", arguments->json, "One JSON document. Default: text for people");
   add_zone_options(*command, arguments->zone);
   add_namespace_options(*command, arguments->namespaces, AllNamespaces::Allowed);
   add_connection_options(*command, arguments->connection);

@@ -170,7 +170,8 @@ void add_status_command(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand(
       "status",
       "Show the daemon's health, clock, both drives, rates and sources; what is wrong first");
-  CLI::Option* const json = command->add_flag("--json", arguments->json, "One JSON document");
+  CLI::Option* const json =
+      command->add_flag("--json", arguments->json, "One JSON document. Default: text for people");
   CLI::Option* const all =
       command->add_flag("-v,--verbose", arguments->all, "All that the daemon tells of itself");
   CLI::Option* const watch =

@@ -219,15 +219,18 @@ void add_tail_command(CLI::App& app, Action& action) {
   add_selection(*command, arguments->selection, WithoutSelection::Refused);
   command
       ->add_option("--format", arguments->format,
-                   "table, csv, ndjson or line; else table on a terminal, csv into a pipe")
+                   "table, csv, ndjson or line. Default: table on a terminal, csv into a pipe")
       ->check(CLI::IsMember({"table", "csv", "ndjson", "line"}));
   command
-      ->add_option("--lines", arguments->lines,
-                   "Print so many of the newest readings first; 10 on a terminal without --limit,\n"
-                   "else 0, at most 1000")
+      ->add_option(
+          "--lines", arguments->lines,
+          "Print so many of the newest readings first, at most 1000. Default: 10 on a terminal\n"
+          "without --limit, else 0")
       ->check(CLI::Range(std::size_t{0}, kLinesFirstMax))
       ->type_name("UINT");
-  command->add_option("--limit", arguments->limit, "End after this many readings")
+  command
+      ->add_option("--limit", arguments->limit,
+                   "End after this many readings. Default: go on until Ctrl-C")
       ->check([](const std::string& text) {
         return text == "0" ? std::string("0 readings are none, use 1 or more") : std::string();
       });

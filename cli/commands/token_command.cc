@@ -113,23 +113,34 @@ void add_token_command(CLI::App& app, Action& action) {
   CLI::App* create = add_subcommand(
       *command, action, "create", "Make a token and print it, this once",
       "edgecase token create --read '*/*' --write 'kitchen/*' --expires 365d", made, run_create);
-  create->add_option("--read", made->read, "Selector of what it may read")->type_name("SELECTOR");
-  create->add_option("--write", made->write, "Of what it may write")->type_name("SELECTOR");
-  create->add_option("--export", made->export_all, "Of what it may export")->type_name("SELECTOR");
-  create->add_option("--erase", made->erase, "Of what it may erase")->type_name("SELECTOR");
-  create->add_flag("--admin", made->admin, "Everything, in every namespace");
-  create->add_option("--purpose", made->purpose, "What it reads for, as devices name purposes");
-  create->add_option("--expires", made->expires, "After this long, as in 90d, or at a time")
+  create
+      ->add_option("--read", made->read,
+                   "Selector of what it may read, as in 'kitchen/*'. Default: nothing")
+      ->type_name("SELECTOR");
+  create->add_option("--write", made->write, "Selector of what it may write. Default: nothing")
+      ->type_name("SELECTOR");
+  create
+      ->add_option("--export", made->export_all, "Selector of what it may export. Default: nothing")
+      ->type_name("SELECTOR");
+  create->add_option("--erase", made->erase, "Selector of what it may erase. Default: nothing")
+      ->type_name("SELECTOR");
+  create->add_flag("--admin", made->admin,
+                   "It may do everything, in every namespace. Default: what the others allow");
+  create->add_option("--purpose", made->purpose,
+                     "What it reads for, as devices name purposes. Default: not said");
+  create
+      ->add_option("--expires", made->expires,
+                   "When it ends: after 90d, or at a time. Default: never")
       ->type_name("WHEN");
   add_zone_options(*create, made->zone);
   add_namespace_options(*create, made->namespaces, AllNamespaces::Allowed);
-  create->add_flag("--json", made->json, "One JSON document");
+  create->add_flag("--json", made->json, "One JSON document. Default: text for people");
 
   const auto listed = std::make_shared<TokenArguments>();
   CLI::App* list = add_subcommand(
       *command, action, "list", "List tokens: what each may do, until when, when it was last used",
       "edgecase token list", listed, run_list);
-  list->add_flag("--json", listed->json, "One JSON document");
+  list->add_flag("--json", listed->json, "One JSON document. Default: text for people");
   add_zone_options(*list, listed->zone);
 
   const auto revoked = std::make_shared<TokenArguments>();

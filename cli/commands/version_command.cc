@@ -31,7 +31,7 @@ int run_version(const VersionArguments& arguments) {
 void add_version_command(CLI::App& app, Action& action) {
   auto arguments = std::make_shared<VersionArguments>();
   CLI::App* command = app.add_subcommand("version", "Print the version");
-  command->add_flag("--json", arguments->json, "One JSON document");
+  command->add_flag("--json", arguments->json, "One JSON document. Default: text for people");
   command->footer(help_footer({"edgecase version"}));
   command->callback(
       [arguments, &action] { action = [arguments] { return run_version(*arguments); }; });

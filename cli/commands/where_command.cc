@@ -67,7 +67,7 @@ void add_where_command(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand(
       "where", "Which files on which drive hold it, where that is, and how many bytes");
   add_selection(*command, arguments->selection, WithoutSelection::Refused);
-  command->add_flag("--json", arguments->json, "One JSON document");
+  command->add_flag("--json", arguments->json, "One JSON document. Default: text for people");
   add_namespace_options(*command, arguments->namespaces, AllNamespaces::Allowed);
   add_connection_options(*command, arguments->connection);
   command->footer(help_footer({"edgecase where 'kitchen/*'"}));

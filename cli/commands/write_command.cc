@@ -140,13 +140,18 @@ void add_write_command(CLI::App& app, Action& action) {
                       "A number is a float, true and false are bools, the rest is text;\n"
                       "- reads it from stdin");
   command->add_option("--time", arguments->time,
-                      "2026-11-20T14:00:00Z, @1763647200, -15m; else the moment of arrival");
-  command->add_option("--type", arguments->type, "float, int, bool, text or bytes")
+                      "2026-11-20T14:00:00Z, @1763647200, -15m. Default: the moment of arrival");
+  command
+      ->add_option("--type", arguments->type,
+                   "float, int, bool, text or bytes. Default: as value tells")
       ->check(CLI::IsMember({"float", "int", "bool", "text", "bytes"}));
-  command->add_option("--file", arguments->file, "Store a file's contents, as bytes; - is stdin")
+  command
+      ->add_option("--file", arguments->file,
+                   "Store a file's contents, as bytes; - is stdin. Default: value is stored")
       ->type_name("FILE");
-  command->add_option("--content-type", arguments->content_type,
-                      "Of bytes; else guessed from the file's name");
+  command->add_option(
+      "--content-type", arguments->content_type,
+      "What the bytes are, as in image/jpeg. Default: guessed from the file's name");
   add_zone_options(*command, arguments->zone);
   add_namespace_options(*command, arguments->namespaces, AllNamespaces::NotAllowed);
   add_connection_options(*command, arguments->connection);

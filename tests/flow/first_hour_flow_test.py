@@ -61,6 +61,7 @@ class FirstHour(unittest.TestCase):
                 (("get", "kitchn/temp"), 3, "get kitchen/temp"),
                 (("series", "kitchn"), 0, "series 'kitchen/*'"),
                 (("where", "kitchn/temp"), 3, "where kitchen/temp"),
+                (("export", "kitchn/temp"), 3, "export kitchen/temp"),
                 (("device", "show", "kitchn"), 3, "device show kitchen"),
                 (("erase", "kitchn/temp"), 3, "erase kitchen/temp"),
                 (("query", "kitchen/temp", "boilr/temp"), 6, "query kitchen/temp boiler/temp"),

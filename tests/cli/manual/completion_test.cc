@@ -35,7 +35,8 @@ struct Completed {
 const std::vector<Completed> kCases = {
     {{"edgecase", "qu"}, {"query"}},
     {{"edgecase", "config", ""}, {"show", "check", "example", "storage"}},
-    {{"edgecase", "query", "--format", ""}, {"table", "csv", "ndjson", "json", "line"}},
+    {{"edgecase", "query", "--format", ""},
+     {"table", "csv", "ndjson", "json", "line", "parquet", "arrow"}},
     {{"edgecase", "query", "--format", "n"}, {"ndjson"}},
     {{"edgecase", "query", "kitchen/*", "--de"}, {"--desc"}},
     // A value that reads like a command is none.
