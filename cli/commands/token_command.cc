@@ -22,7 +22,7 @@ struct TokenArguments {
   NamespaceArguments namespaces;
   std::string read, write, export_all, erase;
   bool admin = false;
-  std::string purpose, expires;
+  std::string purpose, expires, certificate;
   std::string id, after;
   bool json = false;
   Zone zone;
@@ -41,6 +41,7 @@ int run_create(const TokenArguments& arguments) {
   }
   if (arguments.admin) parameters.emplace_back("admin", "true");
   if (!arguments.purpose.empty()) parameters.emplace_back("purpose", arguments.purpose);
+  if (!arguments.certificate.empty()) parameters.emplace_back("certificate", arguments.certificate);
   if (!arguments.expires.empty()) {
     parameters.emplace_back("expires", sent_time(arguments.expires, arguments.zone));
   }
@@ -51,16 +52,22 @@ int run_create(const TokenArguments& arguments) {
   if (arguments.json) return print_document(*body);
   nlohmann::json document = nlohmann::json::parse(*body, nullptr, false);
   show_times_in(document, arguments.zone);
-  if (!document.is_object() || text_field(document, "token").empty()) {
+  const bool is_shown = arguments.certificate.empty();
+  if (!document.is_object() || text_field(document, is_shown ? "token" : "id").empty()) {
     return report_failure(io_error("the daemon's answer is no token"));
+  }
+  const std::string expires = text_field(document, "expires");
+  const std::string until = expires.empty() ? "" : ", until " + expires;
+  if (!is_shown) {
+    write_out(stdout, text_field(document, "id") + "\n");
+    print_error("Token %s stands for the certificate of %s%s.\n",
+                text_field(document, "id").c_str(), arguments.certificate.c_str(), until.c_str());
+    return finish_stdout();
   }
   // The token alone, so that a script can keep it; what it means goes where people look.
   write_out(stdout, text_field(document, "token") + "\n");
   print_error("Token %s%s. Keep it now: it is not shown again.\n",
-              text_field(document, "id").c_str(),
-              text_field(document, "expires").empty()
-                  ? ""
-                  : (", until " + text_field(document, "expires")).c_str());
+              text_field(document, "id").c_str(), until.c_str());
   return finish_stdout();
 }
 
@@ -83,6 +90,8 @@ int run_list(const TokenArguments& arguments) {
       if (!selector.empty()) may += (may.empty() ? "" : ", ") + (scope + (" " + selector));
     }
     if (token.value("admin", false)) may = "everything";
+    const std::string certificate = text_field(token, "certificate");
+    if (!certificate.empty()) may += ", by certificate " + certificate;
     table.row({text_field(token, "id"), text_field(token, "state"), text_field(token, "namespace"),
                may, or_dash(text_field(token, "purpose")), or_dash(text_field(token, "ends")),
                or_dash(text_field(token, "last_used"))});
@@ -128,6 +137,10 @@ void add_token_command(CLI::App& app, Action& action) {
                    "It may do everything, in every namespace. Default: what the others allow");
   create->add_option("--purpose", made->purpose,
                      "What it reads for, as devices name purposes. Default: not said");
+  create
+      ->add_option("--certificate", made->certificate,
+                   "Name in clients' certificates that it stands for. Default: it is shown itself")
+      ->type_name("NAME");
   create
       ->add_option("--expires", made->expires,
                    "When it ends: after 90d, or at a time. Default: never")

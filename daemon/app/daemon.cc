@@ -224,7 +224,7 @@ Status Daemon::start_mqtt_listener(State& state, observe::Logger& logger) {
   options.grant_subscriptions = settings.subscriptions == "grant";
   options.packet_bytes_per_second_min = state.settings.limits.sender_rate_bytes;
   EC_ASSIGN_OR_RETURN(ListenerTls tls,
-                      listener_tls("mqtt", {settings.tls_cert, settings.tls_key}, logger));
+                      listener_tls("mqtt", tls_files(settings), state.clock, logger));
   state.mqtt_tls = tls.server;
   EC_ASSIGN_OR_RETURN(state.mqtt_listener, mqtt::MqttListener::start(
                                                options, {.engine = *state.engine,
@@ -359,7 +359,7 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const config::Configuration& confi
   state.erase->pass_on_by(&state.forwarding->erasures());
 
   const config::HttpSettings& http = state.settings.http;
-  EC_ASSIGN_OR_RETURN(ListenerTls tls, listener_tls("http", {http.tls_cert, http.tls_key}, logger));
+  EC_ASSIGN_OR_RETURN(ListenerTls tls, listener_tls("http", tls_files(http), state.clock, logger));
   state.http_tls = tls.server;
   http::HttpServerParts parts{.settings = state.settings,
                               .engine = *state.engine,
@@ -429,9 +429,8 @@ Status Daemon::reload(const config::Configuration& fresh) {
     EC_ASSIGN_OR_RETURN(source, make_source(state, client, state.logger));
   }
   EC_TRY(state.http->reload(fresh.settings));
-  if (state.http_tls)
-    EC_TRY(state.http_tls->change({fresh.settings.http.tls_cert, fresh.settings.http.tls_key}));
-  if (state.mqtt_tls) EC_TRY(state.mqtt_tls->change({client.tls_cert, client.tls_key}));
+  if (state.http_tls) EC_TRY(state.http_tls->change(tls_files(fresh.settings.http)));
+  if (state.mqtt_tls) EC_TRY(state.mqtt_tls->change(tls_files(client)));
   {
     const MutexLock lock(state.reload_mutex);
     state.rule_settings = std::make_shared<const State::Rules>(client.rules);

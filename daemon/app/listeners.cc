@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "config/validate.h"
+#include "edgecase/build_time.h"
 #include "edgecase/clock.h"
 #include "wire/authority.h"
 #include "wire/reading_format.h"
@@ -20,8 +21,7 @@ constexpr std::int64_t kCertificateWarningNs = std::int64_t{14} * 24 * 3600 * 1'
 Status check_certificates(const config::Configuration& configuration) {
   const config::Settings& settings = configuration.settings;
   const std::pair<std::string_view, tls::TlsFiles> listeners[] = {
-      {"http.tls-cert", {settings.http.tls_cert, settings.http.tls_key}},
-      {"mqtt.tls-cert", {settings.mqtt.tls_cert, settings.mqtt.tls_key}}};
+      {"http.tls-cert", tls_files(settings.http)}, {"mqtt.tls-cert", tls_files(settings.mqtt)}};
   for (const auto& [key, files] : listeners) {
     if (files.certificate.empty()) continue;
     const auto server = tls::TlsServer::load(files, nullptr);
@@ -30,8 +30,16 @@ Status check_certificates(const config::Configuration& configuration) {
   return ok();
 }
 
+tls::TlsFiles tls_files(const config::HttpSettings& settings) {
+  return {settings.tls_cert, settings.tls_key, settings.tls_client_ca, settings.tls_client_crl};
+}
+
+tls::TlsFiles tls_files(const config::MqttSettings& settings) {
+  return {settings.tls_cert, settings.tls_key, settings.tls_client_ca, settings.tls_client_crl};
+}
+
 Result<ListenerTls> listener_tls(const std::string& section, const tls::TlsFiles& files,
-                                 observe::Logger& logger) {
+                                 const Clock& clock, observe::Logger& logger) {
   if (files.certificate.empty()) return ListenerTls{};
   const auto complain = [section, &logger](const std::string& what) {
     logger.log_keyed(observe::LogLevel::Warning, section, "tls",
@@ -45,8 +53,11 @@ Result<ListenerTls> listener_tls(const std::string& section, const tls::TlsFiles
     wire::append_time(server->expires_ns(), time);
     logger.warning(section, "the certificate in " + files.certificate + " holds until " + time);
   }
-  return ListenerTls{{[server](net::Socket socket) {
-                        return server->accept(std::move(socket), system_clock().boot_ns());
+  return ListenerTls{{[server, &clock](net::Socket socket) {
+                        const bool is_trusted = clock.trust() == ClockTrust::Trusted;
+                        return server->accept(
+                            std::move(socket), system_clock().boot_ns(),
+                            is_trusted ? std::nullopt : std::optional(build_time_ns()));
                       },
                       tls::kTlsChannelBytes},
                      server};

@@ -25,8 +25,12 @@ struct ListenerTls {
   net::ChannelMaker channels;
   std::shared_ptr<tls::TlsServer> server;  // whose files may change; null: plain
 };
+// While `clock` is not trusted, clients' certificates need only hold after the build of the
+// program.
 Result<ListenerTls> listener_tls(const std::string& section, const tls::TlsFiles& files,
-                                 observe::Logger& logger);
+                                 const Clock& clock, observe::Logger& logger);
+tls::TlsFiles tls_files(const config::HttpSettings& settings);
+tls::TlsFiles tls_files(const config::MqttSettings& settings);
 
 // Nobody reaches the daemon from another machine who could not show a token: the error names the
 // setting that would let them. Listeners that others reach without TLS or a token are logged.

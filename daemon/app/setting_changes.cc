@@ -51,14 +51,24 @@ SettingChanges changes_of(const config::Settings& before, const config::Settings
     bool is_live;
     bool is_of_source;
   };
-  const Live live[] = {
-      {"mqtt.broker", has_source, true},     {"mqtt.username", true, true},
-      {"mqtt.password-file", true, true},    {"mqtt.tls-ca", true, true},
-      {"mqtt.client-id", true, true},        {"http.names", true, false},
-      {"http.proxies", true, false},         {"http.tls-cert", has_http_tls, false},
-      {"http.tls-key", has_http_tls, false}, {"mqtt.tls-cert", has_mqtt_tls, false},
-      {"mqtt.tls-key", has_mqtt_tls, false}, {"limits.query-points", true, false},
-      {"limits.query-series", true, false},  {"limits.query-windows", true, false}};
+  const Live live[] = {{"mqtt.broker", has_source, true},
+                       {"mqtt.username", true, true},
+                       {"mqtt.password-file", true, true},
+                       {"mqtt.tls-ca", true, true},
+                       {"mqtt.client-id", true, true},
+                       {"http.names", true, false},
+                       {"http.proxies", true, false},
+                       {"http.tls-cert", has_http_tls, false},
+                       {"http.tls-key", has_http_tls, false},
+                       {"mqtt.tls-cert", has_mqtt_tls, false},
+                       {"mqtt.tls-key", has_mqtt_tls, false},
+                       {"http.tls-client-ca", has_http_tls, false},
+                       {"http.tls-client-crl", has_http_tls, false},
+                       {"mqtt.tls-client-ca", has_mqtt_tls, false},
+                       {"mqtt.tls-client-crl", has_mqtt_tls, false},
+                       {"limits.query-points", true, false},
+                       {"limits.query-series", true, false},
+                       {"limits.query-windows", true, false}};
   for (const config::Setting& setting : config::settings_table()) {
     if (config::value_text(setting, before) == config::value_text(setting, after)) continue;
     const auto* const found = std::find_if(std::begin(live), std::end(live), [&](const Live& each) {

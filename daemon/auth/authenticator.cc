@@ -18,10 +18,24 @@ std::string network_of(const std::string& address) {
 
 Result<Principal> Authenticator::authenticate(const Principal& connection, std::string_view token) {
   if (token.empty()) {
+    for (const std::string& name : connection.certificate) {
+      std::shared_ptr<const Grant> stands = tokens_.of_certificate(name);
+      if (stands == nullptr) continue;
+      return Principal{connection.kind, "certificate " + name + " of " + connection.name,
+                       std::move(stands)};
+    }
     if (is_current(connection)) return connection;
+<<<<<<< HEAD
     return fail(connection,
                 not_allowed("a token is needed here: sudo edgecase token create --read '*/*' makes "
                             "one, --token or EDGECASE_TOKEN shows it"));
+=======
+    if (connection.certificate.empty())
+      return fail(connection, not_allowed("a token is needed here (edgecase token create)"));
+    return fail(connection, not_allowed("nothing says what the certificate of " +
+                                        connection.certificate.front() +
+                                        " may do (edgecase token create --certificate NAME)"));
+>>>>>>> 624d367b (access: a client's certificate stands for a token)
   }
   auto grant = tokens_.check(token);
   if (!grant.ok()) return fail(connection, grant.status());

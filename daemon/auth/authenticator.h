@@ -1,7 +1,8 @@
 // Finds out who asks: from a connection, and the token that it shows, to a Principal.
 //
 // A token that is shown is used, whichever way it came: its scopes hold, and a wrong one is
-// refused. Without one:
+// refused. Without one a certificate of the connection is used that a token stands for. Without
+// either:
 //   the Unix socket      may do everything: its group says who may connect
 //   TCP, this machine    may do everything until the first token is made, and nothing from then on
 //   TCP, another one     the same with http.allow-insecure; without, nothing

@@ -41,6 +41,7 @@ struct Grant {
 
   std::string token_id;
   Scopes scopes;
+  std::string certificate = {};  // shown instead of it, by name; "": the token itself is
   std::atomic<std::int64_t> ends_ns{kNever};  // expired or revoked from then on
 };
 
@@ -48,6 +49,8 @@ struct Principal {
   PrincipalKind kind = PrincipalKind::LocalSocket;
   std::string name;  // "uid 1000", "10.0.0.7", "mqtt sensors/#", "token 1a2b3c4d5e of 10.0.0.7"
   std::shared_ptr<const Grant> grant = nullptr;  // null: no token
+  // What a connection's certificate calls the client (net::Channel::peer_names()).
+  std::vector<std::string> certificate = {};
 };
 
 enum class Operation : unsigned char { Read, Write, Export, Erase };

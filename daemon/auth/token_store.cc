@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "wire/names.h"
 #include "wire/reading_format.h"
 
 namespace edgecase::auth {
@@ -67,9 +68,21 @@ Json record_json(const Grant& grant, const Digest& hash, std::int64_t created_ns
   }
   if (grant.scopes.admin) json["admin"] = true;
   if (!grant.scopes.purpose.empty()) json["purpose"] = grant.scopes.purpose;
+  if (!grant.certificate.empty()) json["certificate"] = grant.certificate;
   if (grant.ends_ns != Grant::kNever) json["ends"] = grant.ends_ns.load();
   if (is_revoked) json["revoked"] = true;
   return json;
+}
+
+Status check_certificate_name(std::string_view name) {
+  const bool is_plain =
+      wire::is_valid_utf8(name) && std::none_of(name.begin(), name.end(), [](char c) {
+        const auto byte = static_cast<unsigned char>(c);
+        return byte < 0x20 || byte == 0x7f;
+      });
+  if (is_plain && name.size() <= TokenStore::kCertificateNameMaxBytes) return ok();
+  return invalid_argument("a certificate's name is text of at most " +
+                          std::to_string(TokenStore::kCertificateNameMaxBytes) + " bytes");
 }
 
 // The library turns any number into an integer, those too that are none.
@@ -159,6 +172,7 @@ Status TokenStore::load_fields(std::string_view id, const nlohmann::json& json) 
   scopes.namespace_name = json.value("namespace", "");
   scopes.admin = json.value("admin", false);
   scopes.purpose = json.value("purpose", "");
+  token.grant->certificate = json.value("certificate", "");
   token.grant->ends_ns = json.value("ends", Grant::kNever);
   token.created_ns = json.value("created", std::int64_t{0});
   token.is_revoked = json.value("revoked", false);
@@ -180,8 +194,15 @@ Result<std::string> TokenStore::make_room() {
   return first->first;
 }
 
+TokenStore::Token* TokenStore::find_certificate(std::string_view name) {
+  for (auto& [id, token] : tokens_)
+    if (token.grant->certificate == name && !has_ended(*token.grant)) return &token;
+  return nullptr;
+}
+
 Result<TokenStore::Created> TokenStore::create(const Scopes& scopes,
-                                               std::optional<std::int64_t> ends_ns) {
+                                               std::optional<std::int64_t> ends_ns,
+                                               const std::string& certificate) {
   if (!scopes.read && !scopes.write && !scopes.export_all && !scopes.erase && !scopes.admin) {
     return invalid_argument(
         "the token would allow nothing: say what it may read, write, export or "
@@ -190,19 +211,27 @@ Result<TokenStore::Created> TokenStore::create(const Scopes& scopes,
   const std::int64_t now = now_ns();
   if (ends_ns && *ends_ns <= now) return invalid_argument("the token would have expired already");
   const MutexLock lock(mutex_);
+  if (!certificate.empty()) EC_TRY(check_certificate_name(certificate));
+  if (const Token* const other = certificate.empty() ? nullptr : find_certificate(certificate);
+      other != nullptr) {
+    return invalid_argument("token " + other->grant->token_id + " stands for the certificate of " +
+                            certificate + ": revoke it first");
+  }
   EC_ASSIGN_OR_RETURN(const std::string forgotten, make_room());
   Created created;
   do {
     created.id = random_digits(random_, kIdDigits);
   } while (tokens_.contains(created.id));
-  created.text =
+  const std::string text =
       std::string(kTokenPrefix) + created.id + "_" + random_digits(random_, kSecretDigits);
+  if (certificate.empty()) created.text = text;
   Token token;
   token.grant = std::make_shared<Grant>();
   token.grant->token_id = created.id;
   token.grant->scopes = scopes;
+  token.grant->certificate = certificate;
   token.grant->ends_ns = ends_ns.value_or(Grant::kNever);
-  token.hash = sha256(created.text);
+  token.hash = sha256(text);
   token.created_ns = now;
   WriteBatch batch;
   batch.put(records_, kTokenRecord + created.id,
@@ -228,6 +257,7 @@ Status TokenStore::revoke(std::string_view id, std::optional<std::int64_t> ends_
   }
   Grant ended;
   ended.scopes = token.grant->scopes;
+  ended.certificate = token.grant->certificate;
   ended.ends_ns = end;
   WriteBatch batch;
   batch.put(records_, kTokenRecord + found->first,
@@ -245,6 +275,7 @@ std::vector<TokenInfo> TokenStore::list() const {
     TokenInfo& info = infos.emplace_back();
     info.id = id;
     info.scopes = token.grant->scopes;
+    info.certificate = token.grant->certificate;
     info.created_ns = token.created_ns;
     if (token.grant->ends_ns != Grant::kNever) info.ends_ns = token.grant->ends_ns.load();
     info.last_used_ns = token.last_used_ns;
@@ -283,6 +314,16 @@ Result<std::shared_ptr<const Grant>> TokenStore::check(std::string_view text) {
   }
   note_use(found->first, token, now);
   return std::shared_ptr<const Grant>(token.grant);
+}
+
+std::shared_ptr<const Grant> TokenStore::of_certificate(std::string_view name) {
+  if (name.empty()) return nullptr;
+  const std::int64_t now = now_ns();
+  const MutexLock lock(mutex_);
+  Token* const token = find_certificate(name);
+  if (token == nullptr) return nullptr;
+  note_use(token->grant->token_id, *token, now);
+  return token->grant;
 }
 
 void TokenStore::note_use(const std::string& id, Token& token, std::int64_t now_ns) {

@@ -3,8 +3,10 @@
 //
 // Records, in the engine's namespace `_tokens` (Placement::Metadata):
 //   'T' id  ->  JSON {"version":1,"hash","namespace","read"?,"write"?,"export"?,"erase"?,"admin"?,
-//               "purpose"?,"created","ends"?,"revoked"?}, times in nanoseconds
+//               "purpose"?,"certificate"?,"created","ends"?,"revoked"?}, times in nanoseconds
 //   'U' id  ->  when it was last used, 8 bytes big-endian; at most kUsedSpacingNs late
+//
+// A token may stand for a certificate, by its name: nobody is shown its secret then.
 //
 // A token that was revoked or has expired stays listed; at kTokensMax the one that ended first
 // makes room. Thread-safe. `mutex_` is held while the engine makes a change durable, and for
@@ -38,6 +40,7 @@ bool looks_like_token(std::string_view text);
 struct TokenInfo {
   std::string id;
   Scopes scopes;
+  std::string certificate;  // that it stands for; "": none
   std::int64_t created_ns = 0;
   std::optional<std::int64_t> ends_ns;  // expires, or was revoked
   std::optional<std::int64_t> last_used_ns;
@@ -51,18 +54,20 @@ class TokenStore {
   static constexpr std::int64_t kUsedSpacingNs = 60'000'000'000;
   static constexpr std::size_t kIdDigits = 10;
   static constexpr std::size_t kSecretDigits = 64;
+  static constexpr std::size_t kCertificateNameMaxBytes = 256;
 
   // `random` is a generator that nobody can predict: system_random().
   static Result<std::unique_ptr<TokenStore>> open(Engine& engine, Clock& clock, Random& random);
 
   struct Created {
     std::string id;
-    std::string text;  // the whole token, never to be had again
+    std::string text;  // the whole token, never to be had again; "": it stands for a certificate
   };
-  // Durable on return. Errors: InvalidArgument (no scope at all, an end that has passed), Busy
+  // Durable on return. `certificate`: a name that it stands for; "": none. Errors: InvalidArgument
+  // (no scope at all, an end that has passed, another one stands for the certificate), Busy
   // (kTokensMax that have not ended), the engine's.
-  Result<Created> create(const Scopes& scopes, std::optional<std::int64_t> ends_ns)
-      EC_EXCLUDES(mutex_);
+  Result<Created> create(const Scopes& scopes, std::optional<std::int64_t> ends_ns,
+                         const std::string& certificate = {}) EC_EXCLUDES(mutex_);
   // Ends it at `ends_ns`, or at once; durable. NotFound; InvalidArgument: it ends before.
   Status revoke(std::string_view id, std::optional<std::int64_t> ends_ns) EC_EXCLUDES(mutex_);
   // By time of creation.
@@ -73,6 +78,8 @@ class TokenStore {
 
   // The good token that `text` is. NotAllowed says in words why it is none.
   Result<std::shared_ptr<const Grant>> check(std::string_view text) EC_EXCLUDES(mutex_);
+  // The good token that stands for the certificate of this name; null: there is none.
+  std::shared_ptr<const Grant> of_certificate(std::string_view name) EC_EXCLUDES(mutex_);
   // Whether a token that was good before has ended.
   bool has_ended(const Grant& grant) const { return grant.ends_ns.load() <= now_ns(); }
 
@@ -92,6 +99,8 @@ class TokenStore {
   Status load_token(std::string_view id, ByteView value) EC_REQUIRES(mutex_);
   Status load_fields(std::string_view id, const nlohmann::json& json) EC_REQUIRES(mutex_);
   Result<std::string> make_room() EC_REQUIRES(mutex_);
+  // One that has not ended; null: there is none.
+  Token* find_certificate(std::string_view name) EC_REQUIRES(mutex_);
   std::int64_t now_ns() const;
   void note_use(const std::string& id, Token& token, std::int64_t now_ns) EC_REQUIRES(mutex_);
 

@@ -34,6 +34,7 @@ struct HttpSettings {
   std::vector<std::string> proxies;       // whose word of who asks is believed
   std::string tls_cert;
   std::string tls_key;
+  std::string tls_client_ca, tls_client_crl;  // of clients' certificates; "": none is asked for
   bool allow_insecure = false;
   std::uint32_t threads = 4;                        // requests served side by side
   std::uint32_t readers = 80;                       // threads that read, at most
@@ -70,9 +71,10 @@ struct MqttSettings {
   std::string username;
   std::string password_file;
   std::string tls_ca;
-  std::string listen;               // where devices publish straight to the daemon; "" turns it off
-  std::string tls_cert, tls_key;    // of `listen`
-  std::uint32_t connections = 256;  // of `listen`, open at once
+  std::string listen;             // where devices publish straight to the daemon; "" turns it off
+  std::string tls_cert, tls_key;  // of `listen`
+  std::string tls_client_ca, tls_client_crl;  // of clients of `listen`
+  std::uint32_t connections = 256;            // of `listen`, open at once
   std::uint32_t connections_per_address = 256;
   std::uint64_t in_flight_limit_bytes = 4u << 20;  // of `listen`: packets not whole yet, together
   std::string subscriptions = "refuse";            // of clients of `listen`; or "grant"

@@ -69,6 +69,19 @@ Status validate_tls_pair(const Configuration& configuration, const std::string& 
                              "is set but " + section + missing + " is empty, set both or neither");
 }
 
+Status validate_client_certificates(const Configuration& configuration, const std::string& section,
+                                    const std::string& certificate, const std::string& authorities,
+                                    const std::string& revocations) {
+  if (!authorities.empty() && certificate.empty())
+    return configuration.error(section + ".tls-client-ca", "is set but " + section +
+                                                               ".tls-cert is empty: without TLS no "
+                                                               "client shows a certificate");
+  if (!revocations.empty() && authorities.empty())
+    return configuration.error(section + ".tls-client-crl",
+                               "is set but " + section + ".tls-client-ca is empty");
+  return ok();
+}
+
 // Drives that are where no data may be.
 Status validate_locations(const Configuration& configuration) {
   const StorageSettings& storage = configuration.settings.storage;
@@ -99,6 +112,8 @@ Status validate_http(const Configuration& configuration) {
                                "is less than http.body-limit, use at least that much");
   }
   EC_TRY(validate_tls_pair(configuration, "http", http.tls_cert, http.tls_key));
+  EC_TRY(validate_client_certificates(configuration, "http", http.tls_cert, http.tls_client_ca,
+                                      http.tls_client_crl));
   for (const std::string& name : http.names) {
     if (const Status status = wire::check_host(name); !status.ok()) {
       return configuration.error("http.names", status.message());
@@ -130,6 +145,8 @@ Status validate_mqtt(const Configuration& configuration) {
   EC_TRY(validate_mqtt_listener(configuration));
   const MqttSettings& mqtt = configuration.settings.mqtt;
   EC_TRY(validate_tls_pair(configuration, "mqtt", mqtt.tls_cert, mqtt.tls_key));
+  EC_TRY(validate_client_certificates(configuration, "mqtt", mqtt.tls_cert, mqtt.tls_client_ca,
+                                      mqtt.tls_client_crl));
   const std::string_view broker = mqtt.broker;
   if (broker.empty()) return ok();
   const bool secure = broker.starts_with("mqtts://");

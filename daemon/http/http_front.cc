@@ -317,6 +317,8 @@ void Front::receive(Connection& connection) {
     const net::Received got(*connection.channel, {buffer_.data(), wanted});
     if (got.outcome() == net::Outcome::Blocked) break;
     if (got.outcome() != net::Outcome::Done) return close_connection(connection.id);
+    if (!std::exchange(connection.is_named, true))
+      connection.principal.certificate = connection.channel->peer_names();
     const std::uint64_t bytes_before = reader.body_bytes();
     const RequestReader::Progress progress = reader.feed(got.bytes());
     note_large_body(bytes_before, reader);

@@ -157,6 +157,7 @@ class Front {
     Lane lane = Lane::Prompt;    // of the request that is served
     std::int64_t queued_ns = 0;  // when it joined the queue
     bool is_turned_away = false;
+    bool is_named = false;  // by its certificate, as far as it has shown one
     Stage stage = Stage::Reading;
     Phase phase = Phase::Idle;
     bool has_asked = false;  // a whole request

@@ -100,6 +100,8 @@ constexpr DocumentedParameter kDocumented[] = {
     {"write", ParameterType::Text, "Series that it may write.", "kitchen/*"},
     {"erase", ParameterType::Text, "Series that it may erase.", "kitchen/*"},
     {"admin", ParameterType::Flag, "It may administer.", "false"},
+    {"certificate", ParameterType::Text, "Name in the certificate that it stands for.",
+     "sensor-17"},
     {"expires", ParameterType::Text, "A duration or a time after which it ends.", "30d"},
     {"sequence", ParameterType::Count, "Number of a record that a report told.", "1"},
     {"head", ParameterType::Text, "That record's hash, 64 hexadecimal digits.", ""},

@@ -66,12 +66,15 @@ Result<Json> create(HttpContext& context, const Call& call) {
   EC_TRY(auth::authorize_administration(call.principal()));
   EC_ASSIGN_OR_RETURN(const auth::Scopes scopes, scopes_parameters(call));
   EC_ASSIGN_OR_RETURN(const auto ends_ns, end_parameter(context, call, "expires"));
+  const std::string certificate = call.parameter("certificate");
   EC_ASSIGN_OR_RETURN(const auth::TokenStore::Created created,
-                      context.parts.authenticator.tokens().create(scopes, ends_ns));
+                      context.parts.authenticator.tokens().create(scopes, ends_ns, certificate));
   call.exchange.audit.detail = "token " + created.id;
   context.parts.logger.info("access", "token " + created.id + " made by " + call.principal().name);
-  return Json{
-      {"id", created.id}, {"token", created.text}, {"expires", wire::time_or_null(ends_ns)}};
+  return Json{{"id", created.id},
+              {"token", created.text.empty() ? Json(nullptr) : Json(created.text)},
+              {"certificate", certificate.empty() ? Json(nullptr) : Json(certificate)},
+              {"expires", wire::time_or_null(ends_ns)}};
 }
 
 Result<Json> revoke(HttpContext& context, const Call& call) {
@@ -98,6 +101,7 @@ Result<Json> list(HttpContext& context, const Call& call) {
          {"erase", scope_or_null(info.scopes.erase)},
          {"admin", info.scopes.admin},
          {"purpose", info.scopes.purpose},
+         {"certificate", info.certificate.empty() ? Json(nullptr) : Json(info.certificate)},
          {"created", wire::time_or_null(info.created_ns)},
          {"ends", wire::time_or_null(info.ends_ns)},
          {"last_used", wire::time_or_null(info.last_used_ns)}});

@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "net/socket.h"
 
@@ -45,6 +46,10 @@ class Channel {
 
   // After Failed: why, in words, where that is known.
   virtual std::string failure() const { return {}; }
+
+  // Once bytes were received: what a certificate that the peer has shown, and that is good, calls
+  // it.
+  virtual std::vector<std::string> peer_names() const { return {}; }
 
   // True: receive() has bytes, though the socket may not become readable.
   virtual bool holds_received() const { return false; }

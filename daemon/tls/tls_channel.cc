@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <mbedtls/net_sockets.h>
+#include <mbedtls/oid.h>
 #include <mbedtls/version.h>
 #include <sys/socket.h>
 
@@ -28,6 +29,10 @@ int send_bytes(void* channel, const unsigned char* bytes, std::size_t size) {
     if (errno != EINTR) return MBEDTLS_ERR_NET_SEND_FAILED;
   }
 }
+
+// Of one certificate.
+constexpr std::size_t kPeerNamesMax = 16;
+constexpr std::size_t kPeerNameMaxBytes = 256;
 
 // An alert's record, in clear: type, version, length, level, which one.
 constexpr std::size_t kAlertBytes = 7;
@@ -108,13 +113,65 @@ bool TlsChannel::expect(const std::string& host, std::optional<std::int64_t> jud
   return true;
 }
 
-// The library compares names only; and it knows no clock that is not to be trusted.
-int TlsChannel::judge(const mbedtls_x509_crt& certificate, int depth, std::uint32_t& flags) const {
-  if (judged_at_ns_) {
-    flags &=
-        ~static_cast<std::uint32_t>(MBEDTLS_X509_BADCERT_EXPIRED | MBEDTLS_X509_BADCERT_FUTURE);
-    if (has_ended(certificate, *judged_at_ns_)) flags |= MBEDTLS_X509_BADCERT_EXPIRED;
+void TlsChannel::expect_client(std::optional<std::int64_t> judged_at_ns) {
+  judged_at_ns_ = judged_at_ns;
+  asks_client_ = true;
+  mbedtls_ssl_set_verify(
+      &context_,
+      [](void* channel, mbedtls_x509_crt* certificate, int, std::uint32_t* flags) {
+        return static_cast<TlsChannel*>(channel)->judge_client(*certificate, *flags);
+      },
+      this);
+}
+
+// Who shows none is as before, so the library goes on with a certificate that is not good, too; an
+// error from here it does not pass over.
+int TlsChannel::judge_client(const mbedtls_x509_crt& certificate, std::uint32_t& flags) {
+  judge_times(certificate, flags);
+  client_flags_ |= flags;
+  return flags == 0 ? 0 : MBEDTLS_ERR_X509_CERT_VERIFY_FAILED;
+}
+
+// The library knows no clock that is not to be trusted.
+void TlsChannel::judge_times(const mbedtls_x509_crt& certificate, std::uint32_t& flags) const {
+  if (!judged_at_ns_) return;
+  flags &= ~static_cast<std::uint32_t>(MBEDTLS_X509_BADCERT_EXPIRED | MBEDTLS_X509_BADCERT_FUTURE |
+                                       MBEDTLS_X509_BADCRL_EXPIRED | MBEDTLS_X509_BADCRL_FUTURE);
+  if (has_ended(certificate, *judged_at_ns_)) flags |= MBEDTLS_X509_BADCERT_EXPIRED;
+}
+
+// Common name first, then the alternative ones, but those that are no text or addresses.
+std::vector<std::string> TlsChannel::peer_names() const {
+  std::vector<std::string> names;
+  const mbedtls_x509_crt* const peer =
+      asks_client_ ? mbedtls_ssl_get_peer_cert(&context_) : nullptr;
+  if (peer == nullptr || mbedtls_ssl_get_verify_result(&context_) != 0) return names;
+  const auto add = [&names](const mbedtls_asn1_buf& text) {
+    std::string name(reinterpret_cast<const char*>(text.p), text.len);
+    const bool is_plain = std::none_of(name.begin(), name.end(), [](char c) {
+      const auto byte = static_cast<unsigned char>(c);
+      return byte < 0x20 || byte == 0x7f;
+    });
+    if (is_plain && !name.empty() && name.size() <= kPeerNameMaxBytes &&
+        names.size() < kPeerNamesMax)
+      names.push_back(std::move(name));
+  };
+  for (const mbedtls_x509_name* part = &peer->subject; part != nullptr; part = part->next)
+    if (MBEDTLS_OID_CMP(MBEDTLS_OID_AT_CN, &part->oid) == 0) add(part->val);
+  for (const mbedtls_x509_sequence* part = &peer->subject_alt_names; part != nullptr;
+       part = part->next) {
+    constexpr int kMail = MBEDTLS_ASN1_CONTEXT_SPECIFIC | 1;
+    constexpr int kDns = MBEDTLS_ASN1_CONTEXT_SPECIFIC | 2;
+    constexpr int kUri = MBEDTLS_ASN1_CONTEXT_SPECIFIC | 6;
+    const int tag = part->buf.tag;
+    if (tag == kMail || tag == kDns || tag == kUri) add(part->buf);
   }
+  return names;
+}
+
+// The library compares names only.
+int TlsChannel::judge(const mbedtls_x509_crt& certificate, int depth, std::uint32_t& flags) const {
+  judge_times(certificate, flags);
   if (depth != 0 || address_.empty()) return 0;
   constexpr int kAddressTag = MBEDTLS_ASN1_CONTEXT_SPECIFIC | 7;
   for (const mbedtls_x509_sequence* name = &certificate.subject_alt_names; name != nullptr;
@@ -131,9 +188,11 @@ net::Transfer TlsChannel::fail(int error) {
   const bool closed =
       error == MBEDTLS_ERR_SSL_PEER_CLOSE_NOTIFY || error == MBEDTLS_ERR_SSL_CONN_EOF;
   if (closed && is_agreed()) return {net::Outcome::Closed, 0};
-  if (error == MBEDTLS_ERR_X509_CERT_VERIFY_FAILED) {
+  if (error == MBEDTLS_ERR_X509_CERT_VERIFY_FAILED || client_flags_ != 0) {
     char text[512] = {};
-    mbedtls_x509_crt_verify_info(text, sizeof text, "", mbedtls_ssl_get_verify_result(&context_));
+    mbedtls_x509_crt_verify_info(
+        text, sizeof text, "",
+        client_flags_ != 0 ? client_flags_ : mbedtls_ssl_get_verify_result(&context_));
     failure_ = text;
     std::replace(failure_.begin(), failure_.end(), '\n', ' ');
     while (failure_.ends_with(' ')) failure_.pop_back();

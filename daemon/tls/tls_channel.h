@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "net/channel.h"
 
@@ -24,12 +25,16 @@ class TlsChannel final : public net::Channel {
   // Tells a client, before anything is received or sent, whom the certificate must name: a DNS name
   // or an address. `judged_at_ns`: as TlsClient::open() says. False: no memory.
   bool expect(const std::string& host, std::optional<std::int64_t> judged_at_ns);
+  // Tells a server, before anything is received or sent, that a client may show a certificate. One
+  // that is not good ends the connection.
+  void expect_client(std::optional<std::int64_t> judged_at_ns);
 
   net::Transfer receive(char* buffer, std::size_t size) override;
   net::Transfer send(std::string_view bytes) override;
   void finish() override;
   std::string failure() const override { return failure_; }
   bool holds_received() const override;
+  std::vector<std::string> peer_names() const override;
   bool receive_awaits_send() const override { return receive_awaits_send_; }
   bool send_awaits_receive() const override { return send_awaits_receive_; }
 
@@ -40,6 +45,8 @@ class TlsChannel final : public net::Channel {
   net::Transfer fail(int error);
   bool is_agreed();
   int judge(const mbedtls_x509_crt& certificate, int depth, std::uint32_t& flags) const;
+  int judge_client(const mbedtls_x509_crt& certificate, std::uint32_t& flags);
+  void judge_times(const mbedtls_x509_crt& certificate, std::uint32_t& flags) const;
 
   std::shared_ptr<const void> owner_;
   mbedtls_ssl_context context_;
@@ -48,6 +55,8 @@ class TlsChannel final : public net::Channel {
   std::string first_bytes_;  // that the peer sent: a record's head, and an alert's two bytes
   std::string address_;      // that the peer's certificate must name, in network order; "": a name
   std::optional<std::int64_t> judged_at_ns_;
+  bool asks_client_ = false;
+  std::uint32_t client_flags_ = 0;  // why a client's certificate is not good
   bool receive_awaits_send_ = false;
   bool send_awaits_receive_ = false;
   std::size_t pending_send_bytes_ = 0;  // a record of so many bytes is on its way

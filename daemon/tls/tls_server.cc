@@ -17,7 +17,8 @@ constexpr std::int64_t kNsPerSecond = 1'000'000'000;
 // Differs when one of the files does.
 std::string version_of(const TlsFiles& files) {
   std::string version;
-  for (const std::string& path : {files.certificate, files.key}) {
+  for (const std::string& path :
+       {files.certificate, files.key, files.client_authorities, files.client_revocations}) {
     struct stat found {};
     if (stat(path.c_str(), &found) != 0) continue;
     version += std::to_string(found.st_ino) + " " + std::to_string(found.st_size) + " " +
@@ -43,6 +44,8 @@ class TlsServer::Identity {
  public:
   Identity() {
     mbedtls_x509_crt_init(&chain_);
+    mbedtls_x509_crt_init(&client_authorities_);
+    mbedtls_x509_crl_init(&client_revocations_);
     mbedtls_pk_init(&key_);
     mbedtls_ssl_config_init(&configuration_);
     mbedtls_ssl_ticket_init(&tickets_);
@@ -51,6 +54,8 @@ class TlsServer::Identity {
     mbedtls_ssl_config_free(&configuration_);
     mbedtls_ssl_ticket_free(&tickets_);
     mbedtls_pk_free(&key_);
+    mbedtls_x509_crl_free(&client_revocations_);
+    mbedtls_x509_crt_free(&client_authorities_);
     mbedtls_x509_crt_free(&chain_);
   }
   Identity(const Identity&) = delete;
@@ -59,25 +64,36 @@ class TlsServer::Identity {
   static Result<std::shared_ptr<const Identity>> load(const TlsFiles& files) {
     auto identity = std::make_shared<Identity>();
     EC_TRY(identity->read(files));
-    EC_TRY(identity->configure());
+    EC_TRY(identity->configure(files));
     return std::shared_ptr<const Identity>(std::move(identity));
   }
 
   const mbedtls_ssl_config& configuration() const { return configuration_; }
+  bool asks_clients() const { return client_authorities_.version != 0; }
   std::int64_t expires_ns() const { return seconds_since_1970(chain_.valid_to) * kNsPerSecond; }
 
  private:
   Status read(const TlsFiles& files) {
     EC_TRY(read_certificates(files.certificate, chain_));
-    return read_key(files.key, files.certificate, chain_, key_);
+    EC_TRY(read_key(files.key, files.certificate, chain_, key_));
+    if (!files.client_authorities.empty())
+      EC_TRY(read_certificates(files.client_authorities, client_authorities_));
+    if (files.client_revocations.empty()) return ok();
+    return read_revocations(files.client_revocations, client_revocations_);
   }
 
-  Status configure() {
+  Status configure(const TlsFiles& files) {
     int error =
         mbedtls_ssl_config_defaults(&configuration_, MBEDTLS_SSL_IS_SERVER,
                                     MBEDTLS_SSL_TRANSPORT_STREAM, MBEDTLS_SSL_PRESET_DEFAULT);
     restrict_to_safe(configuration_);
     if (error == 0) error = mbedtls_ssl_conf_own_cert(&configuration_, &chain_, &key_);
+    if (error == 0 && asks_clients()) {
+      mbedtls_ssl_conf_authmode(&configuration_, MBEDTLS_SSL_VERIFY_OPTIONAL);
+      mbedtls_ssl_conf_ca_chain(&configuration_, &client_authorities_,
+                                files.client_revocations.empty() ? nullptr : &client_revocations_);
+      return ok();
+    }
     if (error == 0) {
       error = mbedtls_ssl_ticket_setup(&tickets_, random_bytes, nullptr, MBEDTLS_CIPHER_AES_256_GCM,
                                        kTicketSeconds);
@@ -89,6 +105,8 @@ class TlsServer::Identity {
   }
 
   mbedtls_x509_crt chain_;
+  mbedtls_x509_crt client_authorities_;
+  mbedtls_x509_crl client_revocations_;
   mbedtls_pk_context key_;
   mbedtls_ssl_ticket_context tickets_;
   mbedtls_ssl_config configuration_;
@@ -109,7 +127,8 @@ Result<std::shared_ptr<TlsServer>> TlsServer::load(TlsFiles files, Complain comp
                                                   std::move(identity), std::move(version)));
 }
 
-std::unique_ptr<net::Channel> TlsServer::accept(net::Socket socket, std::int64_t now_ns) {
+std::unique_ptr<net::Channel> TlsServer::accept(net::Socket socket, std::int64_t now_ns,
+                                                std::optional<std::int64_t> judged_at_ns) {
   std::shared_ptr<const Identity> identity;
   {
     const MutexLock lock(mutex_);
@@ -119,7 +138,9 @@ std::unique_ptr<net::Channel> TlsServer::accept(net::Socket socket, std::int64_t
     }
     identity = identity_;
   }
-  return TlsChannel::open(std::move(socket), identity->configuration(), identity);
+  auto channel = TlsChannel::open(std::move(socket), identity->configuration(), identity);
+  if (channel && identity->asks_clients()) channel->expect_client(judged_at_ns);
+  return channel;
 }
 
 // The old identity stays until the new one is whole: of a pair that is being renewed one file comes

@@ -1,5 +1,9 @@
 // TLS 1.2 for those who listen, by mbedtls: certificate and key from files, forward secrecy and
-// authenticated ciphers only, session tickets, no client certificates.
+// authenticated ciphers only, session tickets.
+//
+// With `client_authorities` a client may show a certificate: one that is good names it
+// (Channel::peer_names()), one that is not ends the connection. There are no session tickets then,
+// which would outlive a revocation.
 //
 // The files are looked at again every kReloadNs, when a connection comes: a renewed certificate
 // holds for connections from then on. Files that are wrong by then are reported, and the old ones
@@ -11,6 +15,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "edgecase/mutex.h"
@@ -24,6 +29,9 @@ inline constexpr std::uint64_t kTlsChannelBytes = 54u << 10;
 struct TlsFiles {
   std::string certificate;  // PEM, the server's own first, then what signed it; or DER
   std::string key;          // PEM or DER, without a password
+  std::string client_authorities =
+      {};  // certificates that sign those of clients; "": none is asked
+  std::string client_revocations = {};  // list of those that hold no more; "": all hold
 };
 
 class TlsServer {
@@ -36,8 +44,11 @@ class TlsServer {
   // two do not belong together, others may read the key.
   static Result<std::shared_ptr<TlsServer>> load(TlsFiles files, Complain complain);
 
-  // `now_ns`: Clock::boot_ns(). Null: no memory.
-  std::unique_ptr<net::Channel> accept(net::Socket socket, std::int64_t now_ns) EC_EXCLUDES(mutex_);
+  // `now_ns`: Clock::boot_ns(). `judged_at_ns`: as TlsClient::open() says, of clients'
+  // certificates. Null: no memory.
+  std::unique_ptr<net::Channel> accept(net::Socket socket, std::int64_t now_ns,
+                                       std::optional<std::int64_t> judged_at_ns = {})
+      EC_EXCLUDES(mutex_);
 
   // Loads these files at once, for connections from then on. Errors as load(): nothing changes.
   Status change(TlsFiles files) EC_EXCLUDES(mutex_);

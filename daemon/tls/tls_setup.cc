@@ -153,6 +153,14 @@ Status read_certificates(const std::string& path, mbedtls_x509_crt& chain) {
                           (error < 0 ? ": " + error_text(error) : std::string()));
 }
 
+Status read_revocations(const std::string& path, mbedtls_x509_crl& list) {
+  EC_ASSIGN_OR_RETURN(const std::vector<unsigned char> bytes, read_file(path));
+  const int error = mbedtls_x509_crl_parse(&list, bytes.data(), bytes.size());
+  if (error == 0 && list.version != 0) return ok();
+  return invalid_argument(path + ": is no list of revoked certificates" +
+                          (error < 0 ? ": " + error_text(error) : std::string()));
+}
+
 Status read_key(const std::string& path, const std::string& certificate_path,
                 const mbedtls_x509_crt& chain, mbedtls_pk_context& key) {
   EC_TRY(check_key_mode(path));

@@ -3,6 +3,7 @@
 
 #include <mbedtls/pk.h>
 #include <mbedtls/ssl.h>
+#include <mbedtls/x509_crl.h>
 #include <mbedtls/x509_crt.h>
 
 #include <string>
@@ -26,6 +27,8 @@ int set_first_serial(mbedtls_x509write_cert& certificate);
 
 // Into an initialized `chain`. InvalidArgument, NotAllowed name the file.
 Status read_certificates(const std::string& path, mbedtls_x509_crt& chain);
+// The same of a list of revoked certificates.
+Status read_revocations(const std::string& path, mbedtls_x509_crl& list);
 // The same of the key that belongs to `chain`; NotAllowed too when everybody may read it.
 Status read_key(const std::string& path, const std::string& certificate_path,
                 const mbedtls_x509_crt& chain, mbedtls_pk_context& key);

@@ -258,15 +258,19 @@ void Conversation::note_denied(ReasonCode reason) {
   audit->note_denied("mqtt.connect", principal_, "", "");
 }
 
-// The password is a token and the username its id. Other credentials mean nothing to who needs
-// none.
+// The password is a token and the username its id, or a token stands for the certificate. Other
+// credentials mean nothing to who needs none.
 ReasonCode Conversation::log_in(const ConnectPacket& packet, std::string& why) {
   if (parts_.authenticator == nullptr) return ReasonCode::Success;
   auth::Authenticator& authenticator = *parts_.authenticator;
   const bool is_token = auth::looks_like_token(packet.password);
-  if (!is_token && authenticator.is_current(principal_)) return ReasonCode::Success;
-  auto shown = authenticator.authenticate(principal_, packet.password);
-  if (shown.ok() && shown->grant->token_id == packet.username) {
+  const bool has_certificate = !is_token && !principal_.certificate.empty();
+  if (!is_token && !has_certificate && authenticator.is_current(principal_))
+    return ReasonCode::Success;
+  auto shown = authenticator.authenticate(
+      principal_, has_certificate ? std::string_view() : std::string_view(packet.password));
+  if (has_certificate && shown.ok() && !shown->grant) return ReasonCode::Success;
+  if (shown.ok() && (has_certificate || shown->grant->token_id == packet.username)) {
     principal_ = std::move(shown).value();
     const auth::Scopes& scopes = principal_.grant->scopes;
     if (scopes.admin || scopes.write) return ReasonCode::Success;

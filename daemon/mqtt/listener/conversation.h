@@ -67,6 +67,10 @@ class Conversation {
   Conversation(const Conversation&) = delete;
   Conversation& operator=(const Conversation&) = delete;
 
+  // What the client's certificate calls it, before it sends CONNECT.
+  void show_certificate(std::vector<std::string> names) {
+    principal_.certificate = std::move(names);
+  }
   // Takes all of `bytes`. What they complete is answered, or added to `group`. False: it has ended;
   // close once output() is sent.
   bool receive(std::string_view bytes, MessageGroup& group, std::int64_t now_ns);

@@ -300,6 +300,8 @@ void MqttListener::Poller::receive(Connection& connection) {
   const net::Received got(*connection.channel, buffer_);
   if (got.outcome() == net::Outcome::Done) {
     connection.heard_ns = now_ns_;
+    if (!connection.conversation.is_connected())
+      connection.conversation.show_certificate(connection.channel->peer_names());
     connection.conversation.receive(got.bytes(), *group, now_ns_);
   }
   committer_->offer(std::move(group));

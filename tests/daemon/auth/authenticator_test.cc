@@ -35,6 +35,27 @@ struct AuthRoom {
 
 }  // namespace
 
+TEST_CASE(
+    "authenticator: a certificate that a token stands for is enough, a token goes before it") {
+  AuthRoom room;
+  auth::Scopes scopes;
+  scopes.write = wire::Selector{};
+  const auto made = room.tokens->create(scopes, std::nullopt, "pump").value();
+  const auto other = room.create();
+  Principal peer{PrincipalKind::Remote, "10.0.0.7"};
+  peer.certificate = {"nobody", "pump"};
+  const auto shown = room.authenticator.authenticate(peer, {});
+  REQUIRE(shown.ok());
+  CHECK(shown->name == "certificate pump of 10.0.0.7");
+  CHECK(shown->grant->token_id == made.id);
+  CHECK(room.authenticator.is_current(*shown));
+  CHECK(room.authenticator.authenticate(peer, other.text)->grant->token_id == other.id);
+  CHECK(!room.authenticator.authenticate(peer, "ec1_wrong").ok());
+  REQUIRE(room.tokens->revoke(made.id, std::nullopt).ok());
+  CHECK(!room.authenticator.is_current(*shown));
+  CHECK(room.authenticator.authenticate(peer, {}).status().code() == StatusCode::NotAllowed);
+}
+
 TEST_CASE("authenticator: who needs a token, before the first is made and after") {
   struct Case {
     InsecureAccess insecure;

@@ -68,6 +68,40 @@ TEST_CASE("tokens: one that is made is good, here and after a restart, its secre
   CHECK(room.create().text.substr(15) != made.text.substr(15));
 }
 
+TEST_CASE("tokens: one stands for a certificate, whoever shows it, and its secret is nobody's") {
+  TokenRoom room;
+  auth::Scopes scopes;
+  scopes.write = wire::Selector{};
+  const auto make = [&](const std::string& name, std::optional<std::int64_t> ends_ns = {}) {
+    return room.tokens->create(scopes, ends_ns, name);
+  };
+  const TokenStore::Created made = make("sensor-17").value();
+  CHECK(made.text.empty());
+  for (const char* odd : {"a\nb", "\x7f", "\xff"})
+    CHECK(make(odd).status().code() == StatusCode::InvalidArgument);
+  CHECK(make(std::string(TokenStore::kCertificateNameMaxBytes + 1, 'a')).status().code() ==
+        StatusCode::InvalidArgument);
+  for (int round = 0; round < 2; ++round, room.reopen()) {
+    const auto grant = room.tokens->of_certificate("sensor-17");
+    REQUIRE(grant != nullptr);
+    CHECK(grant->token_id == made.id);
+    CHECK(room.tokens->list().front().certificate == "sensor-17");
+    for (const char* other : {"", "sensor-1", "sensor-170", "SENSOR-17"})
+      CHECK(room.tokens->of_certificate(other) == nullptr);
+    CHECK(make("sensor-17").status().code() == StatusCode::InvalidArgument);
+  }
+  // One that has ended makes room for the next.
+  REQUIRE(room.tokens->revoke(made.id, std::nullopt).ok());
+  CHECK(room.tokens->of_certificate("sensor-17") == nullptr);
+  const auto next = make("sensor-17", room.clock.wall_ns() + kDayNs);
+  REQUIRE(next.ok());
+  CHECK(room.tokens->of_certificate("sensor-17")->token_id == next->id);
+  room.clock.advance(kDayNs);
+  CHECK(room.tokens->of_certificate("sensor-17") == nullptr);
+  room.reopen();
+  CHECK(room.tokens->of_certificate("sensor-17") == nullptr);
+}
+
 TEST_CASE("tokens: one digit that differs, anywhere, and it is none") {
   TokenRoom room;
   const std::string text = room.create().text;
