@@ -30,7 +30,7 @@ int send_bytes(void* channel, const unsigned char* bytes, std::size_t size) {
   }
 }
 
-// Of one certificate.
+// What is taken of a certificate.
 constexpr std::size_t kPeerNamesMax = 16;
 constexpr std::size_t kPeerNameMaxBytes = 256;
 
@@ -124,7 +124,7 @@ void TlsChannel::expect_client(std::optional<std::int64_t> judged_at_ns) {
       this);
 }
 
-// Who shows none is as before, so the library goes on with a certificate that is not good, too; an
+// A client need not show a certificate, so the library passes over one that is not good, too. An
 // error from here it does not pass over.
 int TlsChannel::judge_client(const mbedtls_x509_crt& certificate, std::uint32_t& flags) {
   judge_times(certificate, flags);
