@@ -51,6 +51,7 @@ Options engine_options(const config::Settings& settings) {
   // What was erased or has expired is not to be found in freed blocks either.
   options.removal = Removal::Overwrite;
   options.erasure_reserve_bytes = settings.storage.reserve_bytes;
+  options.group_span_ns = 3'600'000'000'000;  // windows are mostly of hours and of days
   // Where the oldest go, room is made before it is short.
   if (settings.storage.on_full == "reject")
     options.keep_free_bytes = settings.storage.keep_free_bytes;

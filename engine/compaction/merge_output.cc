@@ -6,6 +6,7 @@
 #include "file/file_names.h"
 #include "metadata/number_summary.h"
 #include "value/group.h"
+#include "value/series_key.h"
 
 namespace edgecase::engine {
 
@@ -13,6 +14,7 @@ MergeOutput::MergeOutput(TableWriterContext context)
     : context_(std::move(context)),
       value_file_bytes_(std::min(context_.value_file_bytes, kMergedValueFileBytesMax)),
       group_(group_bytes_of(context_.options), kGroupEntriesMax),
+      cuts_(context_.options.group_span_ns),
       values_(context_) {}
 
 MergeOutput::~MergeOutput() = default;
@@ -68,7 +70,21 @@ Status MergeOutput::add(const EntryView& entry) {
   EC_TRY(pass_barriers(entry.full_key));
   const ItemExpiry expiry = expiry_of_entry(expiry_, namespace_options_.codec, entry.full_key);
   const bool other_bucket = !group_.empty() && !(expiry.bucket == group_expiry_.bucket);
-  if (other_bucket || !group_.takes(entry)) EC_TRY(cut());
+  const bool has_ordinal =
+      namespace_options_.codec == GroupCodec::Series && !is_short_key(user_key_of(entry.full_key));
+  ByteView prefix;
+  std::uint64_t ordinal = 0;
+  if (has_ordinal) {
+    prefix = entry.full_key.substr(0, entry.full_key.size() - kOrdinalBytes);
+    ordinal = load_ordinal(entry.full_key.data() + prefix.size());
+  }
+  const bool ends = has_ordinal && cuts_.ends_before(prefix, ordinal, in_series_);
+  if (other_bucket || ends || !group_.takes(entry)) EC_TRY(cut());
+  if (!has_ordinal || !cuts_.continues(prefix)) in_series_ = 0;
+  if (has_ordinal) {
+    ++in_series_;
+    cuts_.add(prefix, ordinal);
+  }
   if (group_.empty()) group_expiry_ = expiry;
   group_expiry_.add(expiry);
   EntryView added = entry;
@@ -105,6 +121,7 @@ Status MergeOutput::cut() {
   EC_TRY(write_record(0, record));
   group_.clear();
   gathered_bytes_ = 0;
+  in_series_ = 0;
   return values_.close_full(value_file_bytes_, output_);
 }
 

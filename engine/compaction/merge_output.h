@@ -17,6 +17,7 @@
 #include "metadata/umeta_writer.h"
 #include "table/bucket_files.h"
 #include "table/table_writer.h"
+#include "value/group_cuts.h"
 #include "value/value_table_reader.h"
 
 namespace edgecase::engine {
@@ -104,6 +105,8 @@ class MergeOutput {
   std::vector<SequenceNumber> levels_;                 // entries rise to them (feed/raise_limits.h)
   CBuffer group_;
   ItemExpiry group_expiry_;
+  GroupCuts cuts_;
+  std::uint64_t in_series_ = 0;  // entries of the group that are of the series of its last one
   std::uint64_t gathered_bytes_ = 0;
   BucketFiles values_;
   Bytes filter_;

@@ -35,7 +35,7 @@
 
 namespace edgecase::engine {
 
-inline constexpr std::size_t kSummaryEntriesMin = 64;
+inline constexpr std::size_t kSummaryEntriesMin = 16;
 inline constexpr std::size_t kNumberSummaryMaxBytes = 64;
 
 // Appends the summary of numbers as they lie in values behind their tag; nothing where there is

@@ -5,13 +5,16 @@
 namespace edgecase::engine {
 
 SeriesGathering::SeriesGathering(std::size_t group_bytes, std::size_t entries_max,
-                                 bool keeps_sequences)
-    : group_bytes_(group_bytes), entries_max_(entries_max), keeps_sequences_(keeps_sequences) {
+                                 std::int64_t span_ns, bool keeps_sequences)
+    : group_bytes_(group_bytes),
+      entries_max_(entries_max),
+      span_ns_(span_ns),
+      keeps_sequences_(keeps_sequences) {
   main_.columns = new_columns();
 }
 
 std::unique_ptr<SeriesColumns> SeriesGathering::new_columns() const {
-  auto columns = std::make_unique<SeriesColumns>(group_bytes_, entries_max_);
+  auto columns = std::make_unique<SeriesColumns>(group_bytes_, entries_max_, span_ns_);
   columns->set_scope_bytes(scope_bytes_);
   if (keeps_sequences_) columns->keep_sequences();
   return columns;

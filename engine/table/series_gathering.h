@@ -29,7 +29,8 @@ class SeriesGathering {
   };
 
   // `keeps_sequences`: SeriesColumns::keep_sequences().
-  SeriesGathering(std::size_t group_bytes, std::size_t entries_max, bool keeps_sequences);
+  SeriesGathering(std::size_t group_bytes, std::size_t entries_max, std::int64_t span_ns,
+                  bool keeps_sequences);
 
   // Another namespace. Nothing may be gathered.
   void begin(std::size_t scope_bytes);
@@ -54,6 +55,7 @@ class SeriesGathering {
 
   const std::size_t group_bytes_;
   const std::size_t entries_max_;
+  const std::int64_t span_ns_;
   const bool keeps_sequences_;
   std::size_t scope_bytes_ = 0;
   Bytes scope_;

@@ -90,7 +90,8 @@ TablesBuilder::TablesBuilder(const TableWriterContext& context)
           std::min<std::size_t>(context.options.coalesce_threshold_bytes, kThresholdMaxBytes)),
       values_(context),
       group_(group_bytes_of(context.options), kGroupEntriesMax),
-      series_(group_bytes_of(context.options), kGroupEntriesMax, !context.raise_limits.is_free()) {}
+      series_(group_bytes_of(context.options), kGroupEntriesMax, context.options.group_span_ns,
+              !context.raise_limits.is_free()) {}
 
 Status TablesBuilder::add_all(EntryCursor& input) {
   group_.set_lent(input.is_in_memory());

@@ -26,8 +26,8 @@ static_assert(static_cast<int>(SeriesClass::Integer) == static_cast<int>(ValueCl
 
 }  // namespace
 
-SeriesColumns::SeriesColumns(std::size_t group_bytes, std::size_t entries_max)
-    : group_bytes_(group_bytes), entries_max_(entries_max) {}
+SeriesColumns::SeriesColumns(std::size_t group_bytes, std::size_t entries_max, std::int64_t span_ns)
+    : group_bytes_(group_bytes), entries_max_(entries_max), cuts_(span_ns) {}
 
 // `full_key_begin` is a full key or what of it covers the scope.
 bool SeriesColumns::takes(ByteView full_key_begin) const {
@@ -62,9 +62,15 @@ bool SeriesColumns::add(const EntryView& entry) {
   if (!takes(entry.full_key)) return false;
   const ByteView user_key = user_key_of(entry.full_key);
   const bool is_short = is_short_key(user_key);
-  const bool same_run =
-      is_short ? !runs_.empty() && runs_.back().is_short
-               : continues(entry.full_key.substr(0, entry.full_key.size() - kOrdinalBytes));
+  ByteView prefix;
+  std::uint64_t ordinal = 0;
+  if (!is_short) {
+    prefix = entry.full_key.substr(0, entry.full_key.size() - kOrdinalBytes);
+    ordinal = load_ordinal(entry.full_key.data() + prefix.size());
+    if (cuts_.ends_before(prefix, ordinal, in_last_run())) return false;
+    cuts_.add(prefix, ordinal);
+  }
+  const bool same_run = is_short ? !runs_.empty() && runs_.back().is_short : continues(prefix);
   if (!same_run) begin_run(entry.full_key);
   if (is_short) {
     if (same_run) keys_.append(entry.full_key);
@@ -72,8 +78,7 @@ bool SeriesColumns::add(const EntryView& entry) {
   }
   const ValueClass value_class = class_of(entry);
   const bool is_number = value_class == ValueClass::Double || value_class == ValueClass::Integer;
-  ordinals_.push_back(is_short ? 0
-                               : load_ordinal(user_key.data() + user_key.size() - kOrdinalBytes));
+  ordinals_.push_back(ordinal);
   numbers_.push_back(is_number ? decode_fixed64(entry.value.data() + 1) : 0);
   if (value_class == ValueClass::Other) {
     others_.push_back({other_bytes_.size(), entry.value.size()});
@@ -93,6 +98,9 @@ bool SeriesColumns::add(const EntryView& entry) {
 
 std::size_t SeriesColumns::add(const SeriesRun& run) {
   if (!takes(run.prefix)) return 0;
+  const bool is_other = !empty() && !continues(run.prefix);
+  if (is_other && cuts_.is_on() && run.entries.size() >= kSpanEntriesMin) return 0;
+  if (cuts_.ends_before(run.prefix, run.entries.front().ordinal, in_last_run())) return 0;
   if (!continues(run.prefix)) {
     Bytes key(run.prefix);
     key.resize(key.size() + kOrdinalBytes);
@@ -102,9 +110,18 @@ std::size_t SeriesColumns::add(const SeriesRun& run) {
   const std::size_t key_bytes = run.prefix.size() - kNamespacePrefixBytes + kOrdinalBytes;
   const std::size_t most = std::min(run.entries.size(), entries_max_ - classes_.size());
   if (empty()) summary_.sequence_min = run.entries.front().sequence();
+  cuts_.add(run.prefix, run.entries.front().ordinal, 0);
   std::size_t count = 0;
+  std::size_t counted = 0;  // by cuts_
   while (count < most && (raw_bytes_ < group_bytes_ || empty())) {
-    const SeriesEntry& entry = run.entries[count++];
+    const SeriesEntry& entry = run.entries[count];
+    if (count > 0 && cuts_.is_on() && entry.ordinal >= cuts_.end()) {
+      cuts_.add(run.prefix, run.entries[count - 1].ordinal, count - counted);
+      counted = count;
+      if (cuts_.is_dense()) break;
+      cuts_.add(run.prefix, entry.ordinal, 0);
+    }
+    ++count;
     const bool is_delete = entry.value_class() == SeriesClass::Delete;
     classes_.push_back(static_cast<std::uint8_t>(entry.value_class()));
     ordinals_.push_back(entry.ordinal);
@@ -114,6 +131,7 @@ std::size_t SeriesColumns::add(const SeriesRun& run) {
     summary_.sequence_min = std::min(summary_.sequence_min, entry.sequence());
     summary_.sequence_max = std::max(summary_.sequence_max, entry.sequence());
   }
+  if (count > counted) cuts_.add(run.prefix, run.entries[count - 1].ordinal, count - counted);
   if (keeps_sequences_) {
     for (const SeriesEntry& entry : run.entries.first(count))
       sequences_.push_back(entry.sequence());

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/entry.h"
+#include "value/group_cuts.h"
 #include "value/group_format.h"
 
 namespace edgecase::engine {
@@ -18,8 +19,9 @@ class Packer;
 
 class SeriesColumns {
  public:
-  // Closed at `group_bytes` of keys and values, or at `entries_max`.
-  SeriesColumns(std::size_t group_bytes, std::size_t entries_max);
+  // Closed at `group_bytes` of keys and values, or at `entries_max`; with `span_ns` where GroupCuts
+  // says as well.
+  SeriesColumns(std::size_t group_bytes, std::size_t entries_max, std::int64_t span_ns = 0);
 
   // Leading bytes of a user key that make its scope; from the next group on.
   void set_scope_bytes(std::size_t scope_bytes) { scope_bytes_ = scope_bytes; }
@@ -67,6 +69,9 @@ class SeriesColumns {
   bool takes(ByteView full_key_begin) const;
   void begin_run(ByteView full_key);
   bool continues(ByteView prefix) const;
+  std::size_t in_last_run() const {
+    return runs_.empty() || runs_.back().is_short ? 0 : classes_.size() - runs_.back().begin;
+  }
   ByteView prefix_of(const Run& run) const;
   void append_run(Bytes& out, std::size_t index, ByteView previous_prefix, Packer* packer);
   unsigned append_ordinals(Bytes& out, std::span<const std::uint64_t> ordinals);
@@ -77,6 +82,7 @@ class SeriesColumns {
   std::size_t scope_bytes_ = 0;
   bool keeps_sequences_ = false;
   std::size_t raw_bytes_ = 0;
+  GroupCuts cuts_;
   std::vector<Run> runs_;
   Bytes keys_;
   // One an entry.

@@ -110,6 +110,10 @@ struct Options {
   std::uint32_t coalesce_threshold_bytes = 4096;
   // A group is closed at this many bytes of keys and values, before encoding.
   std::uint32_t group_bytes = 16384;
+  // Groups of a series (GroupCodec::Series) that has 128 numbers and more in a span end where its
+  // ordinal, a signed time with its sign turned round, comes to a multiple of the span: windows of
+  // so long are answered by summaries (Iterator::take_summary()). 0: they end where they are full.
+  std::int64_t group_span_ns = 0;
   // Text and the like in groups is compressed (LZ4) where that saves an eighth of it.
   bool compress = true;
 };

@@ -100,7 +100,7 @@ std::vector<OwnedEntry> summarized_golden_entries() {
   std::vector<OwnedEntry> entries;
   SequenceNumber sequence = 100;
   for (const char series : {'a', 'b', 'c', 'd', 'e'})
-    for (std::uint64_t i = 0; i < (series == 'e' ? 20 : 80); ++i) {
+    for (std::uint64_t i = 0; i < (series == 'e' ? 10 : 80); ++i) {
       // A scope for each: groups do not go beyond one.
       Bytes key = Bytes("dev") + series + "x";
       for (int shift = 56; shift >= 0; shift -= 8)
