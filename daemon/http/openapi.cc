@@ -42,6 +42,8 @@ constexpr DocumentedParameter kDocumented[] = {
      "mean, min, max, sum, count, first, last, stddev, p50, p95 or p99.", "mean"},
     {"limit", ParameterType::Count, "How many at most.", "10"},
     {"desc", ParameterType::Flag, "Newest first.", "true"},
+    {"explain", ParameterType::Flag,
+     "Instead of rows: how many there are, and what of it the metadata drive answered.", "true"},
     {"format", ParameterType::Text,
      "ndjson, csv, json or line; of /query and /last also parquet or arrow.", "ndjson"},
     {"export", ParameterType::Flag, "It is an export: a token needs that scope.", "true"},

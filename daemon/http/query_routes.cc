@@ -80,6 +80,34 @@ void tell_withheld(Call& call, std::uint64_t devices) {
   if (devices > 0) call.response.set_header(wire::routes::kWithheldHeader, std::to_string(devices));
 }
 
+// With `explain`: what an answer would be made of, in place of the answer.
+class ExplainedPieces final : public PieceSource {
+ public:
+  explicit ExplainedPieces(std::unique_ptr<query::ReadingCursor> cursor)
+      : cursor_(std::move(cursor)) {}
+
+  Result<bool> fill(std::string& piece) override {
+    wire::Reading reading;
+    std::uint64_t rows = 0;
+    for (;; ++rows) {
+      EC_ASSIGN_OR_RETURN(const bool more, cursor_->next(reading));
+      if (!more) break;
+    }
+    const query::ReadAccount account = cursor_->account();
+    piece += "{\"rows\":" + std::to_string(rows) +
+             ",\"groups_from_metadata\":" + std::to_string(account.groups_from_metadata) +
+             ",\"readings_from_metadata\":" + std::to_string(account.readings_from_metadata) +
+             ",\"readings_decoded\":" + std::to_string(account.readings_decoded) + "}\n";
+    return false;
+  }
+  void let_go() override { cursor_->let_go(); }
+  query::GivenReadings take_given() override { return cursor_->take_given(); }
+  const query::LeftOut* left_out() const override { return cursor_->left_out(); }
+
+ private:
+  const std::unique_ptr<query::ReadingCursor> cursor_;
+};
+
 // `reach.series` is what a file of columns says of its series.
 void answer_columns(const HttpContext& context, Call& call, ColumnarFormat format,
                     std::unique_ptr<query::ReadingCursor> cursor,
@@ -231,7 +259,15 @@ void get_query(HttpContext& context, Call& call) {
   auto cursor =
       *moment ? context.parts.query.query_at(call.principal(), *request, std::move(*moment), &reach)
               : context.parts.query.query(call.principal(), *request, &reach);
-  answer_readings(context, call, std::move(cursor), std::move(reach), series);
+  const auto explains = flag_parameter(call, "explain");
+  if (!explains.ok()) return call.answer_error(explains.status());
+  if (!*explains || !cursor.ok())
+    return answer_readings(context, call, std::move(cursor), std::move(reach), series);
+  tell_withheld(call, reach.withheld);
+  reach.series = nullptr;
+  call.exchange.audit.reach = std::move(reach);
+  answer_in_pieces(call, "application/json",
+                   std::make_shared<ExplainedPieces>(std::move(cursor).value()));
 }
 
 void get_last(HttpContext& context, Call& call) {

@@ -1,6 +1,7 @@
 #include "query/aggregator.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 
@@ -65,19 +66,8 @@ int compare_numbers(const Value& a, const Value& b) {
   return x < y ? -1 : x > y ? 1 : 0;
 }
 
-// The ints so far and `number` do not fit an int64 together: they go on as floats. The wrapped sum
-// was undone by nobody, so it is first brought back.
-void NumberSum::spill(std::int64_t number) {
-  const std::int64_t before = static_cast<std::int64_t>(static_cast<std::uint64_t>(int_sum_) -
-                                                        static_cast<std::uint64_t>(number));
-  only_ints_ = false;
-  int_sum_ = 0;
-  add_compensated(static_cast<double>(before));
-  add_compensated(static_cast<double>(number));
-}
-
-// Numbers near the largest double: from here on everything is added 2^-64 as large, which
-// loses nothing that such a sum could show.
+// Numbers near the largest double: from here on everything is added 2^-64 as large, which loses
+// nothing that such a sum could show.
 void NumberSum::rescale(double number) {
   constexpr double kDown = 0x1p-64;
   if (scale_ != 1) return;  // 2^64 numbers would be needed
@@ -117,12 +107,26 @@ void NumberSum::add(const wire::Numbers& numbers) {
   compensation_ = compensation;
 }
 
+void NumberSum::add(const NumberSummary& summary) {
+  if (summary.type == NumberType::Integer) {
+    add_int64(static_cast<std::int64_t>(summary.sum));
+    count_ += summary.count - 1;
+    return;
+  }
+  count_ += summary.count;
+  only_ints_ = false;
+  add_compensated(std::bit_cast<double>(summary.sum));
+  add_compensated(summary.sum_low);
+}
+
 double NumberSum::total() const {
   return sum_ + compensation_ + static_cast<double>(int_sum_) * scale_;
 }
 
 Value NumberSum::sum() const {
-  if (only_ints_) return Value::of_int64(int_sum_);
+  const bool fits = int_sum_ >= std::numeric_limits<std::int64_t>::min() &&
+                    int_sum_ <= std::numeric_limits<std::int64_t>::max();
+  if (only_ints_ && fits) return Value::of_int64(static_cast<std::int64_t>(int_sum_));
   return Value::of_float64(finite(total() / scale_));
 }
 
@@ -254,6 +258,36 @@ void Aggregator::add_number(double number) {
   const double delta = number - mean_;
   mean_ += delta / static_cast<double>(numbers_);
   squares_ += delta * (number - mean_);
+}
+
+bool Aggregator::takes_summaries() const {
+  if (newest_first_) return false;
+  switch (aggregate_) {
+    case Aggregate::Count:
+    case Aggregate::First:
+    case Aggregate::Last:
+    case Aggregate::Min:
+    case Aggregate::Max:
+    case Aggregate::Sum:
+    case Aggregate::Mean: return true;
+    default: return false;
+  }
+}
+
+void Aggregator::add(const NumberSummary& summary) {
+  const auto value_of = [&](std::uint64_t bits) {
+    return summary.type == NumberType::Integer ? Value::of_int64(static_cast<std::int64_t>(bits))
+                                               : Value::of_float64(std::bit_cast<double>(bits));
+  };
+  switch (aggregate_) {
+    case Aggregate::Mean:
+    case Aggregate::Sum: sum_.add(summary); break;
+    case Aggregate::Min: add(value_of(summary.min)); break;
+    case Aggregate::Max: add(value_of(summary.max)); break;
+    case Aggregate::First: add(value_of(summary.first)); break;
+    case Aggregate::Last: add(value_of(summary.last)); break;
+    default: readings_ += summary.count; break;
+  }
 }
 
 bool Aggregator::result(Value& value) {

@@ -21,6 +21,7 @@
 #include <span>
 #include <string>
 
+#include "edgecase/iterator.h"
 #include "query/large_text.h"
 #include "query/percentile.h"
 #include "wire/numbers.h"
@@ -29,13 +30,15 @@
 
 namespace edgecase::query {
 
-// Sum of ints (exact while it fits) and floats (compensated).
+// Sum of ints (exact) and floats (compensated).
 class NumberSum {
+  __extension__ using Int128 = __int128;  // 2^64 ints fit
+
  public:
   void clear() { *this = NumberSum(); }
   void add_int64(std::int64_t number) {
     ++count_;
-    if (__builtin_add_overflow(int_sum_, number, &int_sum_)) spill(number);
+    int_sum_ += number;
   }
   void add_float64(double number) {
     ++count_;
@@ -44,12 +47,12 @@ class NumberSum {
   }
   // The same of many: with the same result.
   void add(const wire::Numbers& numbers);
+  void add(const NumberSummary& summary);
   std::uint64_t count() const { return count_; }
   wire::Value sum() const;
   double mean() const;  // count() > 0
 
  private:
-  void spill(std::int64_t number);
   void rescale(double number);
   double total() const;
   // Neumaier's variant of Kahan summation: what `next`, the sum of the two, has lost of them. No
@@ -69,7 +72,7 @@ class NumberSum {
   }
 
   std::uint64_t count_ = 0;
-  std::int64_t int_sum_ = 0;
+  Int128 int_sum_ = 0;
   bool only_ints_ = true;
   double sum_ = 0;
   double compensation_ = 0;
@@ -89,6 +92,11 @@ class Aggregator {
   void add(const wire::Value& value);
   // As many calls of add(), with the same result to the last bit.
   void add(const wire::Numbers& numbers);
+  // Whether what is known of many readings that are all numbers will do in their place.
+  bool takes_summaries() const;
+  // As add() of each of them, for sum and mean within 2^-52 of the result and (n * 2^-52)^2 of the
+  // sum of n magnitudes. Only when takes_summaries().
+  void add(const NumberSummary& summary);
   // Whether add() will keep the reading as it is; one with a large text is added like this then.
   bool keeps_next() const;
   void add(std::unique_ptr<LargeText> large);

@@ -63,6 +63,7 @@ Result<bool> StoredCursor::next(wire::Reading& reading) {
     reading.identity = identity_.body.empty() ? nullptr : &identity_;
     given_.add(scan_.series().id, *reading.time_ns, *reading.time_ns);
     large_time_ns_ = *reading.time_ns;
+    ++account_.readings_decoded;
     --series_left_;
     --limit_;
     return true;
@@ -84,6 +85,7 @@ wire::Numbers StoredCursor::take_numbers(std::size_t most) {
   given_.add(scan_.series().id, first_ns, last_ns);
   limit_ -= taken.size();
   series_left_ -= taken.size();
+  account_.readings_decoded += taken.size();
   return taken;
 }
 
@@ -132,18 +134,22 @@ void WindowCursor::open_window(std::int64_t time_ns) {
 
 // Takes in what belongs to the window; stops at the first reading that does not.
 Status WindowCursor::fill_window() {
-  const bool moves_row = options_.every_ns == 0 && !options_.from_ns.has_value();
   while (scan_.valid()) {
+    if (!is_in_window(scan_.time_ns())) break;
+    if (take_summary()) {
+      EC_TRY(scan_.go_on());
+      if (is_window_revoked()) EC_TRY(begin_window_anew());
+      continue;
+    }
     const wire::Numbers numbers = scan_.numbers();
     if (!scan_.valid()) break;
     const std::int64_t time_ns = scan_.time_ns();
-    if (time_ns < window_first_ns_ || time_ns > window_last_ns_) break;
+    if (!is_in_window(time_ns)) break;
     const std::size_t count =
         numbers.empty() ? 1 : numbers.count_within(window_first_ns_, window_last_ns_);
-    const std::int64_t end_ns = numbers.empty() ? time_ns : numbers.times_ns[count - 1];
-    oldest_ns_ = std::min({oldest_ns_, time_ns, end_ns});
-    newest_ns_ = std::max({newest_ns_, time_ns, end_ns});
-    if (moves_row) row_time_ns_ = std::min(row_time_ns_, oldest_ns_);
+    note_time(time_ns);
+    if (!numbers.empty()) note_time(numbers.times_ns[count - 1]);
+    account_.readings_decoded += count;
     if (numbers.empty()) {
       const Status added = add_reading();
       if (added.code() == StatusCode::Corruption) {
@@ -159,6 +165,25 @@ Status WindowCursor::fill_window() {
     if (is_window_revoked()) EC_TRY(begin_window_anew());
   }
   return scan_.status();
+}
+
+void WindowCursor::note_time(std::int64_t time_ns) {
+  const bool moves_row = options_.every_ns == 0 && !options_.from_ns.has_value();
+  if (moves_row) row_time_ns_ = std::min(row_time_ns_, time_ns);
+  oldest_ns_ = std::min(oldest_ns_, time_ns);
+  newest_ns_ = std::max(newest_ns_, time_ns);
+}
+
+// Whether the scan stood on a group that lies within the window and is told of unread.
+bool WindowCursor::take_summary() {
+  NumberSummary summary;
+  if (!scan_.take_summary(window_last_ns_, summary)) return false;
+  aggregator_.add(summary);
+  note_time(wire::time_of_ordinal(summary.first_ordinal));
+  note_time(wire::time_of_ordinal(summary.last_ordinal));
+  ++account_.groups_from_metadata;
+  account_.readings_from_metadata += summary.count;
+  return true;
 }
 
 bool WindowCursor::is_window_revoked() {

@@ -35,6 +35,7 @@ class StoredCursor final : public ReadingCursor {
   GivenReadings take_given() override;
   bool is_given_revoked() override { return given_.is_revoked(); }
   const LeftOut* left_out() const override { return &scan_.damaged().left_out; }
+  ReadAccount account() const override { return account_; }
 
  private:
   Status read_value(wire::Reading& reading);
@@ -48,6 +49,7 @@ class StoredCursor final : public ReadingCursor {
   const std::uint64_t series_limit_;
   std::uint64_t series_left_ = 0;
   bool positioned_ = false;  // on a reading that was handed out
+  ReadAccount account_;
 };
 
 struct WindowOptions {
@@ -74,12 +76,18 @@ class WindowCursor final : public ReadingCursor {
   }
   bool is_given_revoked() override { return given_.is_revoked(); }
   const LeftOut* left_out() const override { return &scan_.damaged().left_out; }
+  ReadAccount account() const override { return account_; }
 
  private:
   void open_window(std::int64_t time_ns);
   Status fill_window();
   bool is_window_revoked();
   Status begin_window_anew();
+  bool is_in_window(std::int64_t time_ns) const {
+    return time_ns >= window_first_ns_ && time_ns <= window_last_ns_;
+  }
+  bool take_summary();
+  void note_time(std::int64_t time_ns);
   Status add_reading();
 
   SeriesScan scan_;
@@ -95,6 +103,7 @@ class WindowCursor final : public ReadingCursor {
   std::int64_t oldest_ns_ = 0, newest_ns_ = 0;
   std::uint64_t revocations_ = 0;  // when the window was begun
   GivenReadings given_;
+  ReadAccount account_;
 };
 
 // The start of the window that holds `time_ns`: a multiple of `every_ns` (> 0), rounded down also

@@ -285,15 +285,18 @@ Result<std::unique_ptr<ReadingCursor>> QueryService::run(const wire::QueryReques
   // Runs through everything would push out of the cache what others need.
   options.fill_cache = !from_the_beginning || request.limit.has_value();
   options.large_value_bytes = kLargeTextBytes;
+  const bool is_aggregate = request.every_ns > 0 || request.aggregate.has_value();
+  const wire::Aggregate aggregate = request.aggregate.value_or(wire::Aggregate::Mean);
+  options.summaries = is_aggregate && Aggregator(aggregate, request.descending).takes_summaries();
   const TimeRange range{request.from_ns, request.to_ns};
   SeriesScan scan(engine_, catalog_, std::move(found.series), range, options);
   scan.leave_out(std::move(found.left_out));
   const std::uint64_t limit = request.limit.value_or(kNoLimit);
-  if (request.every_ns == 0 && !request.aggregate.has_value()) {
+  if (!is_aggregate) {
     return std::unique_ptr<ReadingCursor>(new StoredCursor(std::move(scan), limit, kNoLimit));
   }
   WindowOptions window;
-  window.aggregate = request.aggregate.value_or(wire::Aggregate::Mean);
+  window.aggregate = aggregate;
   window.every_ns = request.every_ns;
   if (!from_the_beginning) window.from_ns = request.from_ns;
   window.descending = request.descending;

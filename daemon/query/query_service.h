@@ -35,6 +35,13 @@
 
 namespace edgecase::query {
 
+// What answers were made of.
+struct ReadAccount {
+  std::uint64_t groups_from_metadata = 0;  // told of by the metadata drive alone
+  std::uint64_t readings_from_metadata = 0;
+  std::uint64_t readings_decoded = 0;
+};
+
 // Readings one by one: ordered by namespace, series, then time (newest first with `descending`).
 class ReadingCursor {
  public:
@@ -61,6 +68,8 @@ class ReadingCursor {
   // What next() has passed over, since it is damaged; null: nothing ever is. Whatever ends an
   // answer says so, or does not end it as a whole one.
   virtual const LeftOut* left_out() const { return nullptr; }
+  // What next() has read so far, where that is counted.
+  virtual ReadAccount account() const { return {}; }
 };
 
 // What an answer is about, for whoever keeps an account of it.

@@ -128,6 +128,15 @@ void SeriesScan::drop_iterator() {
   at_ = 0;
 }
 
+bool SeriesScan::take_summary(std::int64_t last_ns, NumberSummary& summary) {
+  if (!options_.summaries || is_held() || iterator_ == nullptr || !iterator_->valid()) return false;
+  // Behind the last time there is nothing of the series.
+  Bytes end;
+  if (last_ns < std::numeric_limits<std::int64_t>::max())
+    end = wire::make_reading_key({series().id.device, series().id.sensor, last_ns + 1});
+  return iterator_->take_summary(end, summary);
+}
+
 Status SeriesScan::seek(std::int64_t time_ns) {
   if (is_overtaken()) static_cast<void>(let_go());
   resting_at_.clear();

@@ -86,6 +86,10 @@ class SeriesScan {
   // and to the one of them with this number, from 1 on. The views hold until next().
   wire::Numbers numbers_behind() const { return is_held() ? held_from(at_ + 1) : wire::Numbers(); }
   void stand_on(std::size_t number) { at_ += number; }
+  // With ReadOptions::summaries, before value() of each reading, only when valid(): whether it
+  // stood on a group of numbers that ends at or before `last_ns` and of which `summary` is known;
+  // it is behind it then. False: the reading where it stands, if valid() still, is at hand.
+  bool take_summary(std::int64_t last_ns, NumberSummary& summary);
   // Within the current series, to the first reading at or behind `time_ns` (Reverse: at or before).
   Status seek(std::int64_t time_ns);
   const catalog::SeriesEntry& series() const { return damaged_->series; }

@@ -199,6 +199,21 @@ TEST_CASE("http: queries") {
   CHECK(f.ask("GET", "/api/v1/query?ns=_catalog").status == 403);
 }
 
+TEST_CASE("http: with explain a query tells what it is made of, in place of rows") {
+  ServerFixture f;
+  REQUIRE(f.ask("POST", "/write", "cpu,host=a v=1 1\ncpu,host=a v=2 2\ncpu,host=a v=3 3").status ==
+          204);
+  const Answer windows = f.ask("GET", "/api/v1/query?agg=mean&every=1m&explain=true");
+  CHECK(windows.status == 200);
+  // The engine in memory has no groups.
+  CHECK(windows.body ==
+        "{\"rows\":1,\"groups_from_metadata\":0,\"readings_from_metadata\":0,"
+        "\"readings_decoded\":3}\n");
+  CHECK(f.ask("GET", "/api/v1/query?explain=1").body.find("\"rows\":3,") != std::string::npos);
+  CHECK(f.ask("GET", "/api/v1/query?explain=0").body.find("\"rows\"") == std::string::npos);
+  CHECK(f.ask("GET", "/api/v1/query?explain=maybe").status == 400);
+}
+
 TEST_CASE("http: a query that fails midway never looks complete") {
   ServerFixture f;
   std::string lines;

@@ -272,3 +272,55 @@ TEST_CASE("numbers: those of a window are counted from the first on, in either o
     }
   }
 }
+
+TEST_CASE("aggregate: a summary counts as all the readings that it is of") {
+  const auto bits = [](double number) { return std::bit_cast<std::uint64_t>(number); };
+  NumberSummary summary;
+  summary.type = NumberType::Float;
+  summary.count = 3;  // 2, 1e16, 1
+  summary.first = bits(2);
+  summary.last = summary.min = bits(1);
+  summary.max = summary.sum = bits(1e16);
+  summary.sum_low = 3;
+  NumberSummary whole = summary;
+  whole.type = NumberType::Integer;
+  whole.first = 2;
+  whole.last = whole.min = 1;
+  whole.max = static_cast<std::uint64_t>(kIntMax) - 4;
+  whole.sum = static_cast<std::uint64_t>(kIntMax) - 1;
+  struct Case {
+    Aggregate what;
+    Value floats, ints;
+  };
+  for (const Case& c : {Case{Aggregate::Count, Value::of_int64(4), Value::of_int64(4)},
+                        Case{Aggregate::First, Value::of_float64(2), Value::of_int64(2)},
+                        Case{Aggregate::Last, Value::of_int64(1), Value::of_int64(1)},
+                        Case{Aggregate::Min, Value::of_float64(1), Value::of_int64(1)},
+                        Case{Aggregate::Max, Value::of_float64(1e16), Value::of_int64(kIntMax - 4)},
+                        Case{Aggregate::Sum, Value::of_float64(1e16 + 4), Value::of_int64(kIntMax)},
+                        Case{Aggregate::Mean, Value::of_float64((1e16 + 4) / 4),
+                             Value::of_float64(static_cast<double>(kIntMax) / 4)}}) {
+    for (const bool is_float : {true, false}) {
+      CAPTURE(static_cast<int>(c.what));
+      CAPTURE(is_float);
+      Aggregator aggregator(c.what, false);
+      REQUIRE(aggregator.takes_summaries());
+      aggregator.add(is_float ? summary : whole);
+      aggregator.add(Value::of_int64(1));
+      Value got;
+      REQUIRE(aggregator.result(got));
+      const Value& want = is_float ? c.floats : c.ints;
+      CHECK(got.type == want.type);
+      CHECK(query::compare_numbers(got, want) == 0);
+    }
+    CHECK_FALSE(Aggregator(c.what, true).takes_summaries());
+  }
+  for (const Aggregate what : {Aggregate::Stddev, Aggregate::P50, Aggregate::P95, Aggregate::P99})
+    CHECK_FALSE(Aggregator(what, false).takes_summaries());
+}
+
+TEST_CASE("aggregate: a sum of ints that left an int on its way is one again") {
+  const auto result = aggregate(Aggregate::Sum, ints({kIntMax, kIntMax, -kIntMax, -1}));
+  CHECK(result->type == ValueType::Int64);
+  CHECK(result->int64 == kIntMax - 1);
+}

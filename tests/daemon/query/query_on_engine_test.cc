@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
@@ -80,6 +81,7 @@ class RealEngine {
     options.values_directory = directory_ / "v";
     options.memory_limit_bytes = 8u << 20;
     options.memtable_bytes = 1u << 20;  // many flushes
+    options.group_span_ns = 3600 * kEngineSecond;
     auto engine = Engine::open(
         options, {posix_file_system(), system_clock(), system_random(), *executor_, listener_});
     REQUIRE_MESSAGE(engine.ok(), engine.status().to_string());
@@ -230,6 +232,72 @@ TEST_CASE("on the engine: a cursor keeps its snapshot over flushes and writes") 
     ++seen;
   }
   CHECK(seen == 2'000);
+}
+
+TEST_CASE("on the engine: windows of hours are answered by metadata, as by values") {
+  RealEngine real_engine;
+  auto floor = std::make_unique<Floor>(*real_engine);
+  const auto put = [&](std::int64_t from_s, std::int64_t step_s, std::int64_t count) {
+    wire::ReadingBatch batch;
+    for (std::int64_t i = 0; i < count; ++i)
+      batch.readings.push_back({"default", "d", "s", (from_s + i * step_s) * kEngineSecond,
+                                Value::of_float64(static_cast<double>(i % 97) / 10 - 3)});
+    floor->ingest(batch);
+  };
+  // Across 1970, from the middle of an hour on.
+  put(-5'000, 1, 12'000);
+  REQUIRE((*real_engine).flush().ok());
+  const auto ask = [&](Aggregate aggregate, std::int64_t every_s, bool descending,
+                       query::ReadAccount& account) {
+    wire::QueryRequest request;
+    request.from_ns = std::numeric_limits<std::int64_t>::min();
+    request.aggregate = aggregate;
+    request.every_ns = every_s * kEngineSecond;
+    request.descending = descending;
+    auto cursor = floor->service.query(floor->principal, request);
+    REQUIRE(cursor.ok());
+    std::vector<std::string> rows;
+    wire::Reading reading;
+    for (;;) {
+      const auto more = (*cursor)->next(reading);
+      REQUIRE(more.ok());
+      if (!*more) break;
+      wire::ReadingFormatter formatter(wire::ReadingFormat::Ndjson);
+      formatter.reading(reading, rows.emplace_back());
+    }
+    account = (*cursor)->account();
+    if (descending) std::reverse(rows.begin(), rows.end());
+    return rows;
+  };
+  constexpr Aggregate kAll[] = {Aggregate::Count, Aggregate::Min,   Aggregate::Max,
+                                Aggregate::Sum,   Aggregate::Mean,  Aggregate::First,
+                                Aggregate::Last,  Aggregate::Stddev};
+  const auto compare = [&](bool is_whole) {
+    for (const Aggregate aggregate : kAll) {
+      for (const std::int64_t every_s : {3'600, 7'200, 86'400, 600, 0}) {
+        CAPTURE(static_cast<int>(aggregate));
+        CAPTURE(every_s);
+        query::ReadAccount told, read;
+        // Newest first, all is decoded.
+        const auto rows = ask(aggregate, every_s, false, told);
+        // What stddev comes to hangs on their order.
+        const auto reversed = ask(aggregate, every_s, true, read);
+        if (aggregate != Aggregate::Stddev) CHECK(rows == reversed);
+        CHECK(read.groups_from_metadata == 0);
+        CHECK(read.readings_decoded == 12'000);
+        CHECK(told.readings_from_metadata + told.readings_decoded == 12'000);
+        if (aggregate == Aggregate::Stddev) CHECK(told.readings_from_metadata == 0);
+        if (aggregate == Aggregate::Stddev || every_s == 600) continue;
+        CHECK(told.readings_from_metadata > 0);
+        if (is_whole) CHECK(told.readings_decoded == 0);
+      }
+    }
+  };
+  compare(true);
+  put(-1'000, 7, 300);  // late ones lie in memory, across groups
+  compare(false);
+  REQUIRE((*real_engine).flush().ok());
+  compare(false);
 }
 
 TEST_CASE("listings of many series tell what each by itself does") {
