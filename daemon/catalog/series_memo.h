@@ -1,5 +1,5 @@
-// Which series readings were found to be of, so that large batches, and requests that come again
-// and again, which mostly name few series, have each looked up once. Two ways to recognise one:
+// A memo of the series that readings were found to be of: large batches, and requests that come
+// again and again, have each looked up once. Two ways to recognise one:
 //
 //   by its number, between slices and between requests, as long as ReadingBatch::numbering stays
 //   by where its names lie, where it has none: views with the same address and size hold the same
@@ -21,7 +21,7 @@ namespace edgecase::catalog {
 class SeriesMemo {
  public:
   // Numbers from here on; series with greater ones are not remembered.
-  static constexpr std::uint32_t kNumbersMax = 16u << 10;
+  static constexpr std::uint32_t kNumbersMax = 128u << 10;
 
   // Before a batch with names under that id, and with that numbering.
   void begin(std::uint64_t text_id, std::uint64_t numbering) {

@@ -26,6 +26,7 @@ LineSpares::Loan LineSpares::take(std::string_view namespace_name) {
   std::shared_ptr<const wire::LineRules> rules;
   const std::uint64_t generation = catalog_.generation();
   std::uint64_t forgets = 0;
+  std::size_t share = 0;
   {
     const MutexLock lock(mutex_);
     forgets = forgets_;
@@ -45,10 +46,13 @@ LineSpares::Loan LineSpares::take(std::string_view namespace_name) {
       spare = std::move(spares_.front());
       spares_.erase(spares_.begin());
     }
+    ++lent_;
+    share = share_bytes();
   }
   if (spare == nullptr) spare = std::make_unique<LineSpare>();
   spare->names.look_in(&series_);
   spare->names.obey(rules.get());
+  spare->names.set_room(share / 2);
   spare->rules = std::move(rules);
   spare->generation = generation;
   spare->forgets = forgets;
@@ -78,17 +82,23 @@ void LineSpares::forget() {
 void LineSpares::give_back(std::unique_ptr<LineSpare> spare) {
   spare->batch.clear_readings();
   spare->buffers.abandon();
-  // A request of large texts is rare.
-  if (spare->memory_bytes() > kSpareMaxBytes)
-    static_cast<void>(std::exchange(spare->buffers.gathered, {}));
-  if (spare->memory_bytes() > kSpareMaxBytes) return;
   const MutexLock lock(mutex_);
-  if (spare->forgets != forgets_) return;
+  const std::size_t most = std::min(share_bytes() / 2, kBuffersMaxBytes);
+  --lent_;
+  // Names bound themselves. A request of large texts is rare.
+  const auto is_large = [&] { return spare->memory_bytes() - spare->names_bytes() > most; };
+  if (is_large()) static_cast<void>(std::exchange(spare->buffers.gathered, {}));
+  if (is_large() || spare->forgets != forgets_) return;
   if (spares_.size() == kSparesMax) spares_.erase(spares_.begin());
   spares_.push_back(std::move(spare));
   std::uint64_t bytes = 0;
   for (const auto& each : spares_) bytes += each->memory_bytes();
   set_aside_.tell(bytes);
+}
+
+// What one spare may take, of as many as are kept or lent.
+std::size_t LineSpares::share_bytes() const {
+  return kSparesMaxBytes / std::clamp<std::size_t>(spares_.size() + lent_, 1, kSparesMax);
 }
 
 }  // namespace edgecase::http

@@ -1,6 +1,5 @@
-// What decoding and storing line protocol takes besides the body, from one request to the next: the
-// names that were built, the series that were found, and memory that need not be asked for again.
-// Thread-safe.
+// Spares for decoding and storing line protocol, kept from one request to the next: names that were
+// built, series that were found, and memory that need not be asked for again. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -42,6 +41,7 @@ struct LineSpare {
   wire::LineNames names;
   ingest::IngestBuffers buffers;
 
+  std::size_t names_bytes() const { return batch.names.memory_bytes() + names.memory_bytes(); }
   std::size_t memory_bytes() const {
     return sizeof(LineSpare) + batch.memory_bytes() + names.memory_bytes() + buffers.memory_bytes();
   }
@@ -49,9 +49,13 @@ struct LineSpare {
 
 class LineSpares {
  public:
-  // The size of a spare that is kept, and how many are. What they take is set aside in the engine.
-  static constexpr std::size_t kSpareMaxBytes = 3u << 20;
+  // How many spares are kept, and what they take. Each gets the same share, half of it for names: a
+  // single sender may have many. It is set aside in the engine.
   static constexpr std::size_t kSparesMax = 4;
+  static constexpr std::size_t kSparesMaxBytes = 16u << 20;
+  static_assert(kSparesMaxBytes / 2 >= wire::kRememberedBytesMax);
+  // What one takes beside names.
+  static constexpr std::size_t kBuffersMaxBytes = 3u << 20;
 
   LineSpares(Engine& engine, const catalog::Catalog& catalog)
       : catalog_(catalog), series_(catalog), set_aside_(engine) {
@@ -83,6 +87,7 @@ class LineSpares {
  private:
   friend class Loan;
   void give_back(std::unique_ptr<LineSpare> spare);
+  std::size_t share_bytes() const EC_REQUIRES(mutex_);
 
   const catalog::Catalog& catalog_;
   const CatalogSeries series_;
@@ -91,6 +96,7 @@ class LineSpares {
       std::make_shared<const wire::LineRules>();
   catalog::SetAside set_aside_ EC_GUARDED_BY(mutex_);
   std::uint64_t forgets_ EC_GUARDED_BY(mutex_) = 0;
+  std::size_t lent_ EC_GUARDED_BY(mutex_) = 0;
   std::vector<std::unique_ptr<LineSpare>> spares_
       EC_GUARDED_BY(mutex_);  // the one used last comes last
 };

@@ -2,56 +2,15 @@
 
 #include <algorithm>
 #include <atomic>
-#include <bit>
 #include <cstdint>
 #include <cstring>
-#include <iterator>
 
 #include "wire/names.h"
 
 namespace edgecase::wire {
 namespace {
 
-constexpr std::string_view kMeasurementSpecials = ", ";
-constexpr std::string_view kKeySpecials = ",= ";
-
 constexpr std::size_t kPlacesMin = 64;
-constexpr std::size_t kShownKeyMaxBytes = 60;
-
-// The key of a tag, for a message: short, and readable.
-std::string shown_key(std::string_view key) {
-  std::string name(key);
-  if (!is_valid_utf8(name)) return "its key is not UTF-8";
-  make_name(name, kShownKeyMaxBytes);
-  return name;
-}
-
-// Measurements of Telegraf's system inputs, whose tag `device` is a disk or an adapter of the host.
-bool means_block_device(std::string_view measurement) {
-  constexpr std::string_view kWhole[] = {"disk",
-                                         "diskio",
-                                         "hddtemp",
-                                         "dmcache",
-                                         "infiniband",
-                                         "smartctl",
-                                         "nvme",
-                                         "docker_container_blkio",
-                                         "ecs_container_blkio",
-                                         "intel_dlb_ras"};
-  return measurement.starts_with("smart_") ||
-         std::find(std::begin(kWhole), std::end(kWhole), measurement) != std::end(kWhole);
-}
-
-std::size_t find_unescaped(std::string_view text, char stop, std::size_t from) {
-  for (std::size_t i = from; i < text.size(); ++i) {
-    if (text[i] == stop) return i;
-    if (text[i] == '\\' && i + 1 < text.size() &&
-        kKeySpecials.find(text[i + 1]) != std::string_view::npos) {
-      ++i;
-    }
-  }
-  return text.size();
-}
 
 // What make_name() leaves of a kind's names is so with this field, too.
 bool is_plain_field(std::string_view key) {
@@ -62,8 +21,14 @@ bool is_plain_field(std::string_view key) {
 
 void LineNames::begin(std::string_view namespace_name, ReadingBatch& batch) {
   if (current_ == &unremembered_) current_ = nullptr;  // it lies in a body
+  written_out_ = nullptr;                              // its kind lies in what was decoded
+  joined_ = &batch.joined;
+  joined_->begin_anew();
   const bool is_held = numbering_ != 0 && batch.names.id() == names_id_;
-  if (is_held && namespace_name == namespace_name_ && strangers_ < kStrangersMax) return;
+  const bool is_stale = strangers_ >= std::max(kStrangersMax, 8 * sets_.size());
+  // What was added last may have gone beyond what there was room for.
+  const bool is_too_much = bytes_of(batch) > room_bytes_ + 2 * TextStore::kBlockMaxBytes;
+  if (is_held && namespace_name == namespace_name_ && !is_stale && !is_too_much) return;
   forget();
   batch.names.clear();
   names_id_ = batch.names.id();
@@ -79,14 +44,18 @@ void LineNames::forget() {
   by_prefix_.clear();
   sets_.clear();
   kinds_.clear();
+  stems_.clear();
+  written_out_ = nullptr;
   fields_ = 0;
   strangers_ = 0;
 }
 
 std::size_t LineNames::memory_bytes() const {
   constexpr std::size_t kNodeBytes = 64;  // of a map, with its share of the table
-  return sets_.size() * sizeof(TagSet) + by_raw_.capacity() * sizeof(Place) +
-         kinds_.size() * (sizeof(Kind) + kNodeBytes) + fields_ * sizeof(Field);
+  // Places are counted as after the next growth.
+  return sets_.size() * (sizeof(TagSet) + 3 * sizeof(Place)) +
+         kinds_.size() * (sizeof(Kind) + kNodeBytes) + stems_.size() * sizeof(Stems) +
+         fields_ * sizeof(Field);
 }
 
 Status LineNames::select(std::string_view raw, ReadingBatch& batch) {
@@ -121,7 +90,7 @@ LineNames::Place& LineNames::place_of(std::string_view raw, std::uint64_t hash) 
 }
 
 void LineNames::add_place(TagSet& set, std::uint64_t hash) {
-  if (2 * sets_.size() > by_raw_.size()) {
+  if (4 * sets_.size() > 3 * by_raw_.size()) {
     std::vector<Place> before(std::max(kPlacesMin, 2 * by_raw_.size()));
     before.swap(by_raw_);
     for (const Place& place : before)
@@ -133,35 +102,54 @@ void LineNames::add_place(TagSet& set, std::uint64_t hash) {
 void LineNames::enter(TagSet& set) {
   current_ = &set;
   look_at_field(0);
-  const std::size_t fields = set.kind->fields.size();
-  if (set.numbers >= fields || &set == &unremembered_) return;
-  const auto wanted = static_cast<std::uint32_t>(fields);
-  if (wanted > kSeriesNumbersMax - next_number_) return;
+}
+
+// When a field comes again: many sets come only once.
+void LineNames::give_numbers() {
+  TagSet& set = *current_;
+  const auto wanted = static_cast<std::uint32_t>(fields_end_ - fields_begin_);
+  if (&set == &unremembered_ || wanted > kSeriesNumbersMax - next_number_) return;
   set.first_number = next_number_;
   set.numbers = wanted;
   next_number_ += wanted;
 }
 
+std::string_view LineNames::join(std::string_view stem) {
+  const std::string_view tags = current_->tags;
+  const std::size_t bytes = stem.size() + tags.size() + 2;
+  char* const name = joined_->room(bytes);
+  char* at = name;
+  std::memcpy(at, stem.data(), stem.size());
+  at += stem.size();
+  *at++ = '{';
+  std::memcpy(at, tags.data(), tags.size());
+  at[tags.size()] = '}';
+  return {name, bytes};
+}
+
 void LineNames::look_at_field(std::size_t index) {
-  const std::vector<Field>& fields = current_->kind->fields;
+  const std::vector<Field>& fields =
+      current_->stems != nullptr ? current_->stems->fields : current_->kind->fields;
   fields_begin_ = fields.data();
   fields_end_ = fields_begin_ + fields.size();
   field_ = fields_begin_ + index;
 }
 
 Status LineNames::name(std::string_view raw, ReadingBatch& batch, Reading& reading) {
-  Kind& kind = *current_->kind;
-  const auto known = std::find_if(kind.fields.begin(), kind.fields.end(),
+  const bool is_short = current_->stems != nullptr;
+  const auto known = std::find_if(fields_begin_, fields_end_,
                                   [raw](const Field& field) { return field.raw == raw; });
-  if (known != kind.fields.end()) {
-    look_at_field(static_cast<std::size_t>(known - kind.fields.begin()));
+  if (known != fields_end_ && (!is_short || is_joined(known))) {
+    field_ = known;
     take(reading);
     return ok();
   }
+  if (is_short) write_out(batch);
+  Kind& kind = is_short ? unremembered_kind_ : *current_->kind;
   has_escapes_ = raw.find('\\') != std::string_view::npos;
   const std::string_view key = unescape(raw, kKeySpecials, batch);
   if (!is_valid_utf8(key)) return invalid_argument("a field's key is not UTF-8");
-  const bool is_known = &kind != &unremembered_kind_;
+  const bool is_known = !is_short && &kind != &unremembered_kind_;
   // A key that is longer than any identity is refused below.
   const bool is_kept = is_known && kind.fields.size() < kRememberedFieldsMax &&
                        raw.size() <= kIdentityMaxBytes && has_room(batch);
@@ -198,12 +186,72 @@ Status LineNames::name(std::string_view raw, ReadingBatch& batch, Reading& readi
   reading.sensor = store.keep(scratch_);
   reading.identity = identity;
   reading.series_number = 0;
+  if (is_short) {
+    note_joined(raw, reading, batch);
+    return ok();
+  }
   if (!is_kept && (is_known || kind.fields.size() == kRememberedFieldsMax)) return ok();
   const std::size_t before = kind.fields.capacity();
   kind.fields.push_back({is_kept ? store.keep(raw) : raw, reading.sensor, identity});
   if (is_kept) fields_ += kind.fields.capacity() - before;
   look_at_field(kind.fields.size());
   return ok();
+}
+
+// Makes the kind of the current set, which is short, for a field that the set has not had.
+void LineNames::write_out(ReadingBatch& batch) {
+  if (written_out_ == current_) return;
+  const Stems& stems = *current_->stems;
+  const std::string_view tags = current_->tags;
+  scratch_.assign("{");
+  scratch_ += tags;
+  scratch_ += '}';
+  unremembered_kind_ = {};
+  Kind& kind = unremembered_kind_;
+  kind.prefix = kind.measurement = stems.prefix;
+  kind.suffix = batch.keep(scratch_);
+  kind.plain = stems.plain;
+  kind.device_keys = stems.device_keys;
+  kind.tags = 1 + static_cast<std::size_t>(std::count(tags.begin(), tags.end(), ','));
+  written_out_ = current_;
+  if (!current_->may_be_old || known_ == nullptr ||
+      !known_->has_device(namespace_name_, current_->device)) {
+    return;
+  }
+  scratch_.assign(stems.prefix);
+  for (std::string_view rest = tags; !rest.empty();) {
+    const std::string_view tag = rest.substr(0, rest.find(','));
+    scratch_ += '.';
+    scratch_ += tag.substr(tag.find('=') + 1);
+    rest.remove_prefix(std::min(tag.size() + 1, rest.size()));
+  }
+  kind.device = current_->device;
+  kind.old_prefix = batch.keep(scratch_);
+}
+
+// A field of the current set, which is short, has got a name as others have that are joined, or one
+// of its own, which is made each time.
+void LineNames::note_joined(std::string_view raw, const Reading& reading, ReadingBatch& batch) {
+  Stems& stems = *current_->stems;
+  const auto known = std::find_if(stems.fields.begin(), stems.fields.end(),
+                                  [raw](const Field& field) { return field.raw == raw; });
+  const auto index = static_cast<std::size_t>(known - stems.fields.begin());
+  const std::size_t tail_bytes = current_->tags.size() + 2;
+  const bool is_joined = reading.identity == stems.plain && reading.sensor.size() > tail_bytes;
+  const bool is_known = known != stems.fields.end();
+  if (!is_joined || (!is_known && (index == kShortFieldsMax || !has_room(batch)))) {
+    ++strangers_;
+    look_at_field(stems.fields.size());
+    return;
+  }
+  if (!is_known) {
+    const std::string_view stem = reading.sensor.substr(0, reading.sensor.size() - tail_bytes);
+    const std::size_t before = stems.fields.capacity();
+    stems.fields.push_back({batch.names.keep(raw), batch.names.keep(stem), stems.plain});
+    fields_ += stems.fields.capacity() - before;
+  }
+  current_->joined |= std::uint64_t{1} << index;
+  look_at_field(index + 1);
 }
 
 // Identifies a field whose name does not tell it.
@@ -225,195 +273,6 @@ const SeriesIdentity* LineNames::identify(const Kind& kind, std::string_view fie
   return store.keep_object(SeriesIdentity{0, kind.device_keys, store.keep(body)});
 }
 
-// Without escapes a view of the body itself, else a copy in the batch.
-std::string_view LineNames::unescape(std::string_view raw, std::string_view specials,
-                                     ReadingBatch& batch) const {
-  if (!has_escapes_ || raw.find('\\') == std::string_view::npos) return raw;
-  std::string text;
-  text.reserve(raw.size());
-  for (std::size_t i = 0; i < raw.size(); ++i) {
-    const bool escape =
-        raw[i] == '\\' && i + 1 < raw.size() && specials.find(raw[i + 1]) != std::string_view::npos;
-    if (escape) ++i;
-    text.push_back(raw[i]);
-  }
-  return batch.keep(text);
-}
-
-// The first unescaped `stop` at or after `from`, else the end.
-std::size_t LineNames::find(std::string_view text, char stop, std::size_t from) const {
-  return has_escapes_ ? find_unescaped(text, stop, from)
-                      : std::min(text.find(stop, from), text.size());
-}
-
-Status LineNames::build(std::string_view raw, ReadingBatch& batch, TagSet& set) {
-  ++built_;
-  has_escapes_ = raw.find('\\') != std::string_view::npos;
-  const std::size_t comma = find(raw, ',', 0);
-  const std::string_view measurement = unescape(raw.substr(0, comma), kMeasurementSpecials, batch);
-  if (measurement.empty()) return invalid_argument("the measurement is missing");
-  tags_.clear();
-  if (comma < raw.size()) EC_TRY(split_tags(raw.substr(comma + 1), batch));
-  // By key, so that the order in which a client writes its tags does not make another series.
-  std::sort(tags_.begin(), tags_.end(), [](const Tag& a, const Tag& b) { return a.key < b.key; });
-
-  for (std::size_t i = 1; i < tags_.size(); ++i) {
-    if (tags_[i].key == tags_[i - 1].key)
-      return invalid_argument("tag " + std::string(tags_[i].key) + " is given twice");
-  }
-  set.raw = raw;
-  if (!is_valid_utf8(raw)) return invalid_argument("the measurement or a tag is not UTF-8");
-  choose_device(measurement);
-  if (is_device_made_) {
-    set.device = batch.keep(device_);
-  } else {
-    set.device = named_by_[0] == nullptr ? measurement : named_by_[0]->value;
-    if (!check_name("device", set.device).ok()) {
-      device_.assign(set.device);
-      make_name(device_, kDeviceNameMaxBytes);
-      set.device = batch.keep(device_);
-    }
-  }
-  prefix_.assign(measurement);
-  suffix_.clear();
-  for (const Tag& each : tags_) {
-    if (names_device(each)) continue;
-    suffix_ += suffix_.empty() ? '{' : ',';
-    suffix_ += each.key;
-    suffix_ += '=';
-    suffix_ += each.value;
-  }
-  if (!suffix_.empty()) suffix_ += '}';
-  describe(set);
-  // Both rules make one name where there are no other tags.
-  const bool may_be_old = !is_by_rule_ && !suffix_.empty() && named_by_[1] == nullptr &&
-                          known_ != nullptr && known_->has_device(namespace_name_, set.device);
-  if (may_be_old) set_old_prefix(measurement, named_by_[0]);
-  key_.clear();
-  std::size_t* end = key_ends_;
-  for (const std::string_view part :
-       {std::string_view(prefix_), std::string_view(suffix_), device_keys_}) {
-    append_identity_text(part, key_);
-    *end++ = key_.size();
-  }
-  append_identity_text(may_be_old ? set.device : std::string_view(), key_);
-  // Tags that names do not tell may be others under the same names.
-  if (!is_plain_) key_ += tag_bytes_;
-  is_kind_of_device_ = may_be_old;
-  return ok();
-}
-
-// Sets what the identities of the set's series have in common.
-void LineNames::describe(const TagSet& set) {
-  const bool is_of_two = named_by_[1] != nullptr;
-  device_keys_ = {};
-  if (is_of_two && named_by_[0]->value.find('.') == std::string_view::npos &&
-      set.device.size() == named_by_[0]->value.size() + 1 + named_by_[1]->value.size() &&
-      set.device.starts_with(named_by_[0]->value) && set.device.ends_with(named_by_[1]->value)) {
-    entity_keys_.assign(named_by_[0]->key);
-    entity_keys_ += kBetweenKeys;
-    entity_keys_ += named_by_[1]->key;
-    device_keys_ = entity_keys_;
-  } else if (!is_of_two && named_by_[0] != nullptr && set.device == named_by_[0]->value) {
-    device_keys_ = named_by_[0]->key;
-  }
-  // A name ends where it says, and leads back to its parts.
-  is_plain_ =
-      (!device_keys_.empty() || naming_ == 0) && is_made_name(prefix_) && is_made_name(suffix_);
-  const auto is_other = [this](const Tag& each) {
-    return !names_device(each) || device_keys_.empty();
-  };
-  other_tags_ = static_cast<std::size_t>(std::count_if(tags_.begin(), tags_.end(), is_other));
-  for (const Tag& each : tags_) {
-    if (!has_escapes_) break;
-    if (is_other(each) && (each.key.find_first_of(",=") != std::string_view::npos ||
-                           each.value.find(',') != std::string_view::npos))
-      is_plain_ = false;
-  }
-  tag_bytes_.clear();
-  if (is_plain_) return;
-  for (const Tag& each : tags_) {
-    if (!is_other(each)) continue;
-    append_identity_text(each.key, tag_bytes_);
-    append_identity_text(each.value, tag_bytes_);
-  }
-}
-
-const LineNames::Tag* LineNames::tag(std::string_view key) const {
-  const auto found =
-      std::lower_bound(tags_.begin(), tags_.end(), key,
-                       [](const Tag& each, std::string_view wanted) { return each.key < wanted; });
-  return found != tags_.end() && found->key == key ? &*found : nullptr;
-}
-
-// Sets what the device is named by, and device_ where that is not one tag's value.
-void LineNames::choose_device(std::string_view measurement) {
-  named_by_[0] = named_by_[1] = nullptr;
-  naming_ = 0;
-  is_device_made_ = false;
-  is_by_rule_ = choose_by_rule(measurement);
-  if (is_by_rule_) return;
-  choose_by_tags(measurement);
-  for (const Tag* each : named_by_)
-    if (each != nullptr) naming_ |= std::uint64_t{1} << (each - tags_.data());
-}
-
-bool LineNames::choose_by_rule(std::string_view measurement) {
-  const CompiledLineRule* const rule =
-      rules_ == nullptr ? nullptr : rules_->find(measurement, tags_);
-  if (rule == nullptr) return false;
-  naming_ = rule->name(tags_, device_);
-  if (rule->is_one_tag()) {
-    named_by_[0] = &tags_[static_cast<std::size_t>(std::countr_zero(naming_))];
-    return true;
-  }
-  make_name(device_, kDeviceNameMaxBytes);
-  is_device_made_ = true;
-  return true;
-}
-
-// What is stored under the device of version 0.1 goes on there.
-void LineNames::choose_by_tags(std::string_view measurement) {
-  const Tag* const device = tag("device");
-  const Tag* const host = tag("host");
-  const Tag* const domain = tag("domain");
-  const Tag* const entity = tag("entity_id");
-  const Tag* const old_device = device != nullptr ? device : host;
-  const bool is_of_entity = domain != nullptr && entity != nullptr;
-  const bool is_block_device = device != nullptr && means_block_device(measurement);
-  named_by_[0] = old_device;
-  if (!is_of_entity && !is_block_device) return;
-  if (known_ != nullptr) {
-    const std::string_view old_name = old_device == nullptr ? measurement : old_device->value;
-    set_old_prefix(measurement, old_device);
-    if (known_->has_series_of(namespace_name_, old_name, old_prefix_)) return;
-  }
-  if (!is_of_entity) {
-    named_by_[0] = host;
-    return;
-  }
-  named_by_[0] = domain;
-  named_by_[1] = entity;
-  device_.assign(domain->value);
-  device_ += '.';
-  device_ += entity->value;
-  make_name(device_, kDeviceNameMaxBytes);
-  is_device_made_ = true;
-}
-
-// As version 0.1 named it: the other tags' values, joined by `.`, their `/` as `:`.
-void LineNames::set_old_prefix(std::string_view measurement, const Tag* device) {
-  old_prefix_.assign(measurement);
-  for (const Tag& each : tags_) {
-    if (&each == device) continue;
-    old_prefix_ += '.';
-    const std::size_t begin = old_prefix_.size();
-    old_prefix_ += each.value;
-    std::replace(old_prefix_.begin() + static_cast<std::ptrdiff_t>(begin), old_prefix_.end(), '/',
-                 ':');
-  }
-}
-
 void LineNames::fill(Kind& kind, std::string_view device, TextStore& store) const {
   kind.key = store.keep(key_);
   const auto part = [&kind](std::size_t end, std::size_t bytes) {
@@ -433,32 +292,58 @@ void LineNames::fill(Kind& kind, std::string_view device, TextStore& store) cons
       SeriesIdentity{static_cast<std::uint16_t>(kind.prefix.size()), kind.device_keys, {}});
 }
 
+// The stems of a set that build() has just made; null: it cannot be short.
+LineNames::Stems* LineNames::stems_of_built(ReadingBatch& batch) {
+  if (!is_plain_ || suffix_.empty()) return nullptr;
+  const auto known = std::find_if(stems_.begin(), stems_.end(), [this](const Stems& stems) {
+    return stems.prefix == prefix_ && stems.device_keys == device_keys_;
+  });
+  if (known != stems_.end()) return &*known;
+  if (stems_.size() == kStemsMax) return nullptr;
+  Stems& stems = stems_.emplace_back();
+  stems.prefix = batch.names.keep(prefix_);
+  stems.device_keys = batch.names.keep(device_keys_);
+  stems.plain = batch.names.keep_object(
+      SeriesIdentity{static_cast<std::uint16_t>(prefix_.size()), stems.device_keys, {}});
+  return &stems;
+}
+
 // Remembers a set that build() has just made.
 LineNames::TagSet& LineNames::remember(const TagSet& built, std::uint64_t hash,
                                        ReadingBatch& batch) {
+  const auto known = by_prefix_.find(key_);
+  const bool is_known = known != by_prefix_.end();
   // One that is longer than any identity is refused with its first field.
-  if (sets_.size() == kRememberedTagSetsMax || built.raw.size() > 2 * kIdentityMaxBytes ||
-      !has_room(batch)) {
+  if (built.raw.size() > 2 * kIdentityMaxBytes || !has_room(batch)) {
     ++strangers_;
     unremembered_ = built;
-    const auto known = by_prefix_.find(key_);
-    if (known != by_prefix_.end()) {
+    if (is_known) {
       unremembered_.kind = known->second;
       return unremembered_;
     }
     fill(unremembered_kind_, unremembered_.device, batch.texts);
     unremembered_kind_.fields.clear();
     unremembered_.kind = &unremembered_kind_;
+    written_out_ = nullptr;
     return unremembered_;
   }
   TagSet& set = sets_.emplace_back(built);
   set.raw = batch.names.keep(built.raw);
-  // Where it lay in the body, it lies in the copy.
-  const auto at = reinterpret_cast<std::uintptr_t>(built.device.data()) -
-                  reinterpret_cast<std::uintptr_t>(built.raw.data());
-  set.device = at < built.raw.size() ? set.raw.substr(at, built.device.size())
-                                     : batch.names.keep(built.device);
-  if (const auto known = by_prefix_.find(key_); known != by_prefix_.end()) {
+  // What lay in the body lies in the copy.
+  const auto copied = [&](std::string_view text) {
+    const auto at = reinterpret_cast<std::uintptr_t>(text.data()) -
+                    reinterpret_cast<std::uintptr_t>(built.raw.data());
+    return at < built.raw.size() ? set.raw.substr(at, text.size()) : batch.names.keep(text);
+  };
+  set.device = copied(built.device);
+  const bool is_short = !is_known && bytes_of(batch) >= written_out_bytes();
+  if (is_short) set.stems = stems_of_built(batch);
+  if (set.stems != nullptr) {
+    const std::string_view tags = std::string_view(suffix_).substr(1, suffix_.size() - 2);
+    const std::size_t at = set.raw.find(tags);  // mostly they are in order
+    set.tags = at < set.raw.size() ? set.raw.substr(at, tags.size()) : batch.names.keep(tags);
+    set.may_be_old = !is_by_rule_ && named_by_[1] == nullptr;
+  } else if (is_known) {
     set.kind = known->second;
   } else {
     set.kind = &kinds_.emplace_back();
@@ -467,31 +352,6 @@ LineNames::TagSet& LineNames::remember(const TagSet& built, std::uint64_t hash,
   }
   add_place(set, hash);
   return set;
-}
-
-Status LineNames::split_tags(std::string_view text, ReadingBatch& batch) {
-  std::size_t position = 0;
-  while (true) {
-    const std::size_t end = find(text, ',', position);
-    const std::string_view tag = text.substr(position, end - position);
-    const std::size_t equals = find(tag, '=', 0);
-    if (equals == 0 || tag.empty()) return invalid_argument("a tag's key is missing");
-    const std::string_view key = unescape(tag.substr(0, equals), kKeySpecials, batch);
-    if (equals >= tag.size() - 1) {
-      return invalid_argument("a tag's value is missing: " + shown_key(key));
-    }
-    const std::string_view value = tag.substr(equals + 1);
-    // One that the value begins with means itself, as InfluxDB has it.
-    if (find(value, '=', value[0] == '=' ? 1 : 0) < value.size()) {
-      return invalid_argument("a tag's value holds an unescaped '=': " + shown_key(key));
-    }
-    if (tags_.size() == kTagsPerLineMax) {
-      return invalid_argument("more than " + std::to_string(kTagsPerLineMax) + " tags");
-    }
-    tags_.push_back({key, unescape(value, kKeySpecials, batch)});
-    if (end == text.size()) return ok();
-    position = end + 1;
-  }
 }
 
 }  // namespace edgecase::wire

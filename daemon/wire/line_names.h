@@ -1,13 +1,17 @@
-// What "measurement,tag=value,..." and field keys of line protocol are called in EdgeCase: device
-// and sensor names, built once for every distinct text, and the sensors of devices that are of one
-// kind, having all but the device's name in common, once for all of them. Mapping: line_protocol.h.
+// Names in EdgeCase of "measurement,tag=value,..." and field keys of line protocol: device and
+// sensor, built once for every distinct text, and the sensors of devices that are of one kind,
+// having all but the device's name in common, once for all of them. Mapping: line_protocol.h.
 //
 // What is remembered lies in ReadingBatch::names and in nothing that was decoded, so that it serves
-// one body after another of one namespace. What there is no room for is built each time it comes.
-// Each of its series has a number (Reading::series_number). One thread. Views of what it returns
-// last as long as the body and the batch.
+// one body after another of one namespace. The first sets have the names of their sensors written
+// out; many more are remembered short, and their names are joined for each reading. What there is
+// no room for is built each time it comes. Each series has a number (Reading::series_number).
+//
+// One thread. Views of what it returns last as long as the body and the batch, joined names until
+// begin().
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -26,19 +30,21 @@
 namespace edgecase::wire {
 
 inline constexpr std::size_t kTagsPerLineMax = 64;
-// Distinct tag sets whose names are remembered at once; further ones are built each time.
-// Bounds memory, and the harm that crafted hash collisions could do.
-inline constexpr std::size_t kRememberedTagSetsMax = 1'024;
-// Lines of further ones after which those that are remembered give way to others.
-inline constexpr std::size_t kStrangersMax = 8 * kRememberedTagSetsMax;
-// What names take at once, with all by which they are found. Less than a spare of the HTTP server
-// (http/line_spares.h), so that they outlive a request. About 950 sets of nine tags fit, where
-// two measurements have five fields each.
-inline constexpr std::size_t kRememberedBytesMax = 2u << 20;
-// Fields of one kind of devices whose names are remembered.
+// What names take at once, with all by which they are found. A set of nine tags takes about 500
+// bytes short, 2 KiB where the names of seven fields are written out.
+inline constexpr std::size_t kRememberedBytesMax = 8u << 20;
+// Sets beyond this, or beyond a quarter of what there is room for, are short.
+inline constexpr std::size_t kWrittenOutBytesMax = 2u << 20;
+// Lines of sets that are not remembered, after which those that are give way: so many, or eight for
+// each of these.
+inline constexpr std::size_t kStrangersMax = 8'192;
+// Fields of one kind of devices whose names are remembered, and of sets that are short.
 inline constexpr std::size_t kRememberedFieldsMax = 256;
+inline constexpr std::size_t kShortFieldsMax = 64;
+// Measurements of sets that are short: they are looked through.
+inline constexpr std::size_t kStemsMax = 64;
 // Numbers are less than this; series beyond them have none.
-inline constexpr std::uint32_t kSeriesNumbersMax = 16u << 10;
+inline constexpr std::uint32_t kSeriesNumbersMax = 128u << 10;
 
 // What is stored already. By the rule of version 0.1 the tags' values stood between measurement and
 // field (`cpu.cpu0.usage_idle`): a line whose name by that rule is there goes on there.
@@ -63,6 +69,8 @@ class LineNames {
   // Which device a line belongs to, before what is so by itself; null: no rules. What is remembered
   // is by the rules that were obeyed when it was built. They outlive what is decoded.
   void obey(const LineRules* rules) { rules_ = rules; }
+  // What names may take from the next begin() on.
+  void set_room(std::size_t bytes) { room_bytes_ = std::min(bytes, kRememberedBytesMax); }
   // Before lines of a namespace are decoded into `batch`. Forgets everything that is of another
   // one, or was in a batch that does not hold it any more.
   void begin(std::string_view namespace_name, ReadingBatch& batch);
@@ -82,6 +90,7 @@ class LineNames {
         !is_same(position, field_->raw.data(), bytes)) {
       return false;
     }
+    if (current_->stems != nullptr && !is_joined(field_)) return false;
     position += bytes + 1;
     take(reading);
     return true;
@@ -116,13 +125,24 @@ class LineNames {
     std::string_view tag_bytes;
     std::vector<Field> fields;
   };
+  // Fields of all short sets of one measurement, whose devices are named by the same tags. The name
+  // of a sensor is Field::sensor and the tags of the set.
+  struct Stems {
+    std::string_view prefix, device_keys;
+    const SeriesIdentity* plain = nullptr;
+    std::vector<Field> fields;
+  };
   struct TagSet {
     std::string_view raw;
     std::string_view device;
-    Kind* kind = nullptr;
+    Kind* kind = nullptr;            // of one that is short: null
     TagSet* next = nullptr;          // which came after it last; null: not known
     std::uint32_t first_number = 0;  // of its fields
     std::uint32_t numbers = 0;       // so many of them have one
+    Stems* stems = nullptr;          // of one that is short
+    std::string_view tags;           // `key=value,...` as in its sensors' names
+    std::uint64_t joined = 0;        // a bit for each field of `stems` whose name is made like that
+    bool may_be_old = false;         // of one that is short: its name by 0.1 is asked for
   };
   // Where a set is found by its raw text: in the first free place from that of its hash on, of as
   // many as a power of two, half of which are taken at most.
@@ -131,6 +151,7 @@ class LineNames {
     TagSet* set = nullptr;  // null: free
   };
   using Tag = LineTag;
+  static constexpr std::string_view kKeySpecials = ",= ";  // of tags and fields
 
   // Compares texts as short as keys are, which is less work than a call.
   static bool is_same(const char* a, const char* b, std::size_t bytes) {
@@ -148,23 +169,34 @@ class LineNames {
   }
   // The field at field_, which the next one follows.
   void take(Reading& reading) {
-    reading.sensor = field_->sensor;
+    reading.sensor = current_->stems == nullptr ? field_->sensor : join(field_->sensor);
     reading.identity = field_->identity;
     const auto index = static_cast<std::uint32_t>(field_ - fields_begin_);
+    if (index >= current_->numbers) give_numbers();
     reading.series_number = index < current_->numbers ? current_->first_number + index : 0;
     ++field_;
   }
-  void forget();
-  bool has_room(const ReadingBatch& batch) const {
-    return batch.names.memory_bytes() + memory_bytes() < kRememberedBytesMax;
+  bool is_joined(const Field* field) const {
+    return (current_->joined >> (field - fields_begin_) & 1) != 0;
   }
+  std::string_view join(std::string_view stem);
+  void forget();
+  std::size_t bytes_of(const ReadingBatch& batch) const {
+    return batch.names.memory_bytes() + memory_bytes();
+  }
+  bool has_room(const ReadingBatch& batch) const { return bytes_of(batch) < room_bytes_; }
   std::size_t find(std::string_view text, char stop, std::size_t from) const;
   std::string_view unescape(std::string_view raw, std::string_view specials,
                             ReadingBatch& batch) const;
   Place& place_of(std::string_view raw, std::uint64_t hash);
   void add_place(TagSet& set, std::uint64_t hash);
   void enter(TagSet& set);
+  void give_numbers();
   void look_at_field(std::size_t index);
+  std::size_t written_out_bytes() const { return std::min(kWrittenOutBytesMax, room_bytes_ / 4); }
+  Stems* stems_of_built(ReadingBatch& batch);
+  void write_out(ReadingBatch& batch);
+  void note_joined(std::string_view raw, const Reading& reading, ReadingBatch& batch);
   Status build(std::string_view raw, ReadingBatch& batch, TagSet& set);
   Status split_tags(std::string_view text, ReadingBatch& batch);
   bool names_device(const Tag& each) const { return (naming_ >> (&each - tags_.data()) & 1) != 0; }
@@ -178,27 +210,31 @@ class LineNames {
   void fill(Kind& kind, std::string_view device, TextStore& store) const;
   TagSet& remember(const TagSet& built, std::uint64_t hash, ReadingBatch& batch);
 
+  std::size_t room_bytes_ = kRememberedBytesMax;
   std::string namespace_name_;
   std::uint64_t names_id_ = 0;  // of the store that holds what is remembered
   std::uint64_t numbering_ = 0;
   std::uint32_t next_number_ = 1;
 
   TagSet* current_ = nullptr;
-  // The fields of the current set's kind.
+  // The fields of the current set's kind, or its stems.
   const Field* fields_begin_ = nullptr;
   const Field* fields_end_ = nullptr;
   const Field* field_ = nullptr;  // which is expected next
 
   std::deque<TagSet> sets_;
   std::deque<Kind> kinds_;
-  KeyedHash hash_;  // senders choose tags
+  std::deque<Stems> stems_;
+  TextStore* joined_ = nullptr;  // the batch's
+  KeyedHash hash_;               // senders choose tags
   std::vector<Place> by_raw_;
   std::unordered_map<std::string_view, Kind*, KeyedHash> by_prefix_;
-  std::size_t fields_ = 0;     // of all kinds, those that there is room for too
+  std::size_t fields_ = 0;     // of all kinds and stems, those that there is room for too
   std::size_t strangers_ = 0;  // lines of sets that are not remembered, and fields
   std::uint64_t built_ = 0;
   TagSet unremembered_;
   Kind unremembered_kind_;
+  const TagSet* written_out_ = nullptr;  // whose kind that is, of those that are short
   const KnownSeries* known_ = nullptr;
   const LineRules* rules_ = nullptr;
   // The set that is being built.

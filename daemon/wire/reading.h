@@ -145,6 +145,19 @@ class TextStore {
     kept_bytes_ = 0;
     id_ = 0;
   }
+  // Nothing is kept any more, but some memory: what comes next is written over it.
+  void begin_anew() {
+    if (blocks_.size() == 1 && kept_bytes_ <= kBytesForNext) {
+      blocks_.back().used = 0;
+      id_ = 0;
+    } else if (!blocks_.empty()) {
+      const std::size_t size = std::min(kept_bytes_, kBytesForNext);
+      clear();
+      add_block(size);
+    }
+  }
+  static constexpr std::size_t kBytesForNext = 1u << 20;
+  static constexpr std::size_t kBlockMaxBytes = 256u << 10;
   // Another one whenever something that was kept has gone, and greater than all before it.
   std::uint64_t id() const {
     static std::atomic<std::uint64_t> last{0};
@@ -160,7 +173,6 @@ class TextStore {
     std::size_t used = 0;
   };
   static constexpr std::size_t kBlockBytes = 4096;
-  static constexpr std::size_t kBlockMaxBytes = 256u << 10;
 
   // Twice the block before, within the two limits, or as large as the text.
   void add_block(std::size_t text_bytes) {
@@ -186,6 +198,8 @@ struct ReadingBatch {
   TextStore texts;
   // What LineNames remembers, which bounds it: stays when the next slice comes.
   TextStore names;
+  // Names of `readings` that LineNames has joined. Their memory is used again for the next slice.
+  TextStore joined;
 
   // Copies `text` into the batch; the view lives as long as the readings at hand.
   std::string_view keep(std::string_view text) { return texts.keep(text); }
@@ -193,6 +207,7 @@ struct ReadingBatch {
     clear_readings();
     numbering = 0;
     names.clear();
+    joined.clear();
   }
   // For the next slice, of this request or another.
   void clear_readings() {
@@ -201,9 +216,10 @@ struct ReadingBatch {
   }
   // Another one whenever text may have gone: two names that were seen under one number are the
   // same name if they have the same address and size.
-  std::uint64_t text_id() const { return std::max(texts.id(), names.id()); }
+  std::uint64_t text_id() const { return std::max({texts.id(), names.id(), joined.id()}); }
   std::size_t memory_bytes() const {
-    return texts.memory_bytes() + names.memory_bytes() + readings.capacity() * sizeof(Reading);
+    return texts.memory_bytes() + names.memory_bytes() + joined.memory_bytes() +
+           readings.capacity() * sizeof(Reading);
   }
 };
 

@@ -148,21 +148,36 @@ TEST_CASE("line spares: as many names as are remembered outlive the request that
       body += (field == 0 ? " f" : ",f") + std::to_string(field) + "=1";
     body += " 1\n";
   }
+  const auto decode = [&body](LineSpare& spare) {
+    wire::LineProtocolDecoder decoder(body, {}, spare.names);
+    while (decoder.next(spare.batch)) spare.batch.clear_readings();
+    CHECK(decoder.good_lines() == 3'000);
+    return spare.names.built();
+  };
   const LineSpare* first = nullptr;
-  std::uint64_t names_id = 0;
   {
     LineSpares::Loan loan = spares.take("a");
     first = loan.operator->();
-    wire::LineProtocolDecoder decoder(body, {}, loan->names);
-    while (decoder.next(loan->batch)) loan->batch.clear_readings();
-    CHECK(decoder.good_lines() == 3'000);
-    names_id = loan->batch.names.id();
-    CHECK(loan->batch.names.memory_bytes() > wire::kRememberedBytesMax / 2);
-    CHECK(loan->memory_bytes() < LineSpares::kSpareMaxBytes);
+    CHECK(decode(*loan.operator->()) == 3'000);
+    CHECK(loan->memory_bytes() < LineSpares::kSparesMaxBytes / 2);
   }
-  LineSpares::Loan loan = spares.take("a");
-  CHECK(loan.operator->() == first);
-  CHECK(loan->batch.names.id() == names_id);
+  {
+    LineSpares::Loan loan = spares.take("a");
+    CHECK(loan.operator->() == first);
+    CHECK(decode(*loan.operator->()) == 3'000);  // none was built again
+  }
+  // Several at once share the memory, and each keeps what it has room for.
+  for (int round = 0; round < 3; ++round) {
+    LineSpares::Loan loans[] = {spares.take("a"), spares.take("a"), spares.take("a"),
+                                spares.take("a")};
+    for (LineSpares::Loan& loan : loans) {
+      decode(*loan.operator->());
+      if (round == 0) continue;  // the first came when it was alone
+      CHECK(loan->names_bytes() < LineSpares::kSparesMaxBytes / 6);
+      CHECK(loan->memory_bytes() < LineSpares::kSparesMaxBytes / 4);
+      CHECK(loan->names.built() < 4U * 3'000);
+    }
+  }
 }
 
 TEST_CASE("line spares: many at once are served, a few are kept, and large ones are not") {
@@ -184,12 +199,12 @@ TEST_CASE("line spares: many at once are served, a few are kept, and large ones 
     LineSpares::Loan loan = spares.take("a");
     CHECK(loan.operator->() == first);
     CHECK(loan->batch.text_id() == text_id);
-    loan->buffers.gathered.batch.reserve(0, LineSpares::kSpareMaxBytes);
+    loan->buffers.gathered.batch.reserve(0, LineSpares::kBuffersMaxBytes);
   }
   {
     LineSpares::Loan loan = spares.take("a");
     CHECK(loan.operator->() == first);
-    CHECK(loan->memory_bytes() < LineSpares::kSpareMaxBytes / 4);
+    CHECK(loan->memory_bytes() < LineSpares::kBuffersMaxBytes / 4);
   }
   // What may know a name that was erased is not kept.
   REQUIRE(spares.take("a")->batch.text_id() == text_id);

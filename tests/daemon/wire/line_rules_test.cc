@@ -76,13 +76,14 @@ TEST_CASE("line rules: lines of one body keep to their rules, remembered or not"
   const std::vector<LineRule> written = {{"m", "{a}-{b}"}};
   const LineRules rules = LineRules::compile(written).value();
   std::string body;
-  const int sets = static_cast<int>(kRememberedTagSetsMax) + 100;
+  const int sets = 1'100;
   for (int round = 0; round < 2; ++round) {
     for (int i = 0; i < sets; ++i) body += "m,a=" + std::to_string(i) + ",b=x,c=y f=1,g=2 1\n";
   }
-  LineProtocolOptions options;
-  options.rules = &rules;
-  LineProtocolDecoder decoder(body, options);
+  LineNames names;
+  names.obey(&rules);
+  names.set_room(64u << 10);
+  LineProtocolDecoder decoder(body, {}, names);
   ReadingBatch batch;
   int met = 0;
   while (decoder.next(batch)) {
@@ -95,6 +96,7 @@ TEST_CASE("line rules: lines of one body keep to their rules, remembered or not"
     batch.clear_readings();
   }
   CHECK(met == 4 * sets);
+  CHECK(names.built() > static_cast<std::uint64_t>(sets) + 100);
 }
 
 TEST_CASE("line rules: a wrong one is refused in words, with its number and line") {
