@@ -25,17 +25,13 @@ Result<Principal> Authenticator::authenticate(const Principal& connection, std::
                        std::move(stands)};
     }
     if (is_current(connection)) return connection;
-<<<<<<< HEAD
-    return fail(connection,
-                not_allowed("a token is needed here: sudo edgecase token create --read '*/*' makes "
-                            "one, --token or EDGECASE_TOKEN shows it"));
-=======
     if (connection.certificate.empty())
-      return fail(connection, not_allowed("a token is needed here (edgecase token create)"));
+      return fail(connection,
+                  not_allowed("a token is needed here: sudo edgecase token create --read '*/*' "
+                              "makes one, --token or EDGECASE_TOKEN shows it"));
     return fail(connection, not_allowed("nothing says what the certificate of " +
                                         connection.certificate.front() +
                                         " may do (edgecase token create --certificate NAME)"));
->>>>>>> 624d367b (access: a client's certificate stands for a token)
   }
   auto grant = tokens_.check(token);
   if (!grant.ok()) return fail(connection, grant.status());
