@@ -1,4 +1,4 @@
-// What a command line asks for, ready to run. Returns the exit code.
+// The command that a command line asks for, ready to run. Returns the exit code.
 #pragma once
 
 #include <functional>

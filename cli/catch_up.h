@@ -1,5 +1,5 @@
-// What `edgecase tail` makes up for: readings that were stored while it could not follow, since the
-// daemon was away or started again.
+// Catches up for `edgecase tail`: prints readings that were stored while it could not follow, since
+// the daemon was away or started again.
 //
 // The daemon's feed begins anew then. The newest time of each series that was shown, or stored
 // before, is known here; what is stored under later times now is what came meanwhile. A reading

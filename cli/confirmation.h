@@ -1,4 +1,5 @@
-// What destroys asks first: on a terminal in words, elsewhere it needs --yes (CONTRACT section 3).
+// The question before a command destroys: on a terminal in words, elsewhere it needs --yes
+// (CONTRACT section 3).
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Which daemon a command talks to, and in which namespace: the options common to such commands.
+// Options common to commands that talk to a daemon: its address, and the namespace.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// How every help ends: an example, then the exit codes (CONTRACT section 1).
+// The end of every help: an example, then the exit codes (CONTRACT section 1).
 #pragma once
 
 #include <initializer_list>

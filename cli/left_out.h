@@ -1,4 +1,4 @@
-// What answers of the daemon do not hold: it is named on stderr, and decides the exit code of a
+// Names on stderr what answers of the daemon leave out, and decides by it the exit code of a
 // command that is done. DaemonClient tells it of each answer; a command is one thread.
 #pragma once
 

@@ -1,4 +1,4 @@
-// What commands print: tables for people, and numbers, sizes and times inside them.
+// Prints for people: tables, and numbers, sizes and times inside them.
 #pragma once
 
 #include <cstdint>

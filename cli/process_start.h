@@ -1,4 +1,4 @@
-// What a process sees to before it does anything else, as daemon and as command alike.
+// The first steps of a process, before it does anything else, as daemon and as command alike.
 #pragma once
 
 namespace edgecase::cli {

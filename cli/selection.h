@@ -1,5 +1,5 @@
-// What a command is about: `selector ...` and --measurement, --tag, --field, which all commands
-// that take selectors have (wire/selection.h).
+// Options that select series: `selector ...` and --measurement, --tag, --field. All commands that
+// take selectors have them (wire/selection.h).
 #pragma once
 
 #include <string>

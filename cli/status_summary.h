@@ -1,4 +1,4 @@
-// What the daemon tells of itself, as a page for people: what is wrong first, then a line for each
+// A summary of the daemon's status as a page for people: what is wrong first, then a line for each
 // part of the house; at most kSummaryLinesMax lines. Read without trust: what is missing is not
 // said. Pure functions; `status` uses them.
 #pragma once

@@ -1,4 +1,4 @@
-// What a backup's directory says of itself: backup.json, which is written last, and until then
+// The index of a backup's directory: backup.json, which is written last, and until then
 // .edgecase-backup, a line of JSON for the moment it is of and one for each file that is done.
 #pragma once
 

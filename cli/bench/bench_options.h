@@ -1,4 +1,4 @@
-// What the command line of `edgecase bench` says.
+// Options of `edgecase bench`.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// What a board is: its model, and how fast a drive takes and gives bytes.
+// Facts of a board: its model, and how fast a drive takes and gives bytes.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What measurements come to: latencies as percentiles, and the middle of some rounds.
+// Sums up measurements: latencies as percentiles, and the median of some rounds.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// What the kernel says of a process: memory, and bytes it made the drives write.
+// Reads from the kernel what a process uses: memory, and bytes it made the drives write.
 #pragma once
 
 #include <sys/types.h>

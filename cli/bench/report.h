@@ -1,4 +1,4 @@
-// What a workload measured, and how it is printed (CONTRACT section 8).
+// The figures that a workload measured, printed as text or JSON (CONTRACT section 8).
 #pragma once
 
 #include <cstdint>

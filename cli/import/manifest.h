@@ -1,6 +1,7 @@
-// What `export --owner` says of a person's devices beside their readings, brought back by
-// `edgecase import`: owner, purposes, objections, locations and labels before the readings come,
-// how long each is kept after. What the store says itself stays: a conflict is told and counted.
+// The manifest of `export --owner`, brought back by `edgecase import`. It holds what is said of a
+// person's devices beside their readings: owner, purposes, objections, locations and labels before
+// the readings come, how long each is kept after. What the store says itself stays: a conflict is
+// told and counted.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// How the times of a file are written that is not EdgeCase's own: --time-format of `import`.
+// The format of times in a file that is not EdgeCase's own: --time-format of `import`.
 //
 // A count since 1970 in a unit (unix, unix_ms, unix_us, unix_ns), or a pattern of strptime(3)'s
 // letters, of which these are known: %Y %y %m %d %j %H %I %p %M %S %f %b %B %z %s %T %F %D %R %%.

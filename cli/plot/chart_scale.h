@@ -1,4 +1,4 @@
-// What the terminal chart and the SVG have in common: where a value lies, which points are joined,
+// The scale that the terminal chart and the SVG share: where a value lies, which points are joined,
 // how a number is labelled.
 #pragma once
 

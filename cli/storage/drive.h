@@ -1,5 +1,5 @@
-// What a directory lies on: the mount, its space, how fast it takes writes; for advice before a
-// store puts its values there.
+// The drive that a directory lies on: the mount, its space, how fast it takes writes. `storage`
+// advises by it before a store puts its values there.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// What was lost, in words: of which devices and sensors, of which time. By a repair, offline, for
-// `edgecase check --repair`; and with files that were damaged when a daemon came to them.
+// Names lost readings in words: device, sensor and time. Used offline by `edgecase check --repair`,
+// and by a daemon that comes to damaged files.
 #pragma once
 
 #include <span>

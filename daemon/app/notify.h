@@ -1,4 +1,4 @@
-// What systemd wants to hear (sd_notify protocol, Type=notify): one datagram a message to the
+// Tells systemd how the daemon is (sd_notify protocol, Type=notify): one datagram a message to the
 // socket that NOTIFY_SOCKET names. Silent where there is none. Thread-safe.
 #pragma once
 

@@ -1,5 +1,5 @@
-// Which boot this is, and what a daemon says of readings that are dated later: log lines and
-// records of the audit log.
+// Sets up the dating of undated readings: the id of this boot, and the log lines and audit records
+// when readings are dated later.
 #pragma once
 
 #include <string>

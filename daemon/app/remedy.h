@@ -1,4 +1,4 @@
-// What whoever reads why something does not work can do about it.
+// Adds the remedy to an error: what its reader can do about it.
 #pragma once
 
 #include <string>

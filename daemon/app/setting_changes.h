@@ -1,4 +1,4 @@
-// What a configuration that is read again changes.
+// Compares a configuration that is read again with the one in force.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Where the log ended, and whether that is where its checkpoints say.
+// Opens the audit log: finds where it ended, and compares that with its checkpoints.
 #include <algorithm>
 
 #include "audit/audit_log.h"

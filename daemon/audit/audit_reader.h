@@ -1,4 +1,4 @@
-// What the audit log holds, and whether that is what was written. Any thread; a cursor belongs to
+// Reads the audit log, and verifies that it holds what was written. Any thread; a cursor belongs to
 // one, and must not outlive the log.
 #pragma once
 

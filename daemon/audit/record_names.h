@@ -1,6 +1,6 @@
-// How devices, owners and other names stand in the audit log: as pseudonyms (auth/pseudonyms.h), of
-// which the first 64 bits are kept: what a certificate of an erasure says begins with the same 16
-// digits. Thread-safe: those made last are remembered.
+// Pseudonyms that stand in the audit log for devices, owners and other names (auth/pseudonyms.h).
+// Their first 64 bits are kept, so a certificate of an erasure begins with the same 16 digits.
+// Thread-safe. Remembers those made last.
 #pragma once
 
 #include <cstdint>

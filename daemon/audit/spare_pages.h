@@ -1,6 +1,6 @@
-// Where strict records go while the log's drive takes no more: a file made in good time, so that
-// what is read then has its record before it is answered. Its pages join the log once that takes
-// them, or after a restart, under the same sequences.
+// A spare file for strict records while the log's drive takes no more. It is made in good time, so
+// that what is read then has its record before it is answered. Its pages join the log once that
+// takes them, or after a restart, under the same sequences.
 //
 // File AUDIT-SPARE in the metadata directory, numbers big-endian; frames one behind the other, as
 // far as they are whole, then zeros:

@@ -1,4 +1,4 @@
-// What of new names still fits the catalog's limits.
+// The catalog's limits: what of new names still fits them.
 #include <algorithm>
 #include <set>
 #include <tuple>

@@ -1,6 +1,6 @@
-// What is said of devices, beyond their names: whose they are, what their readings may be used for
-// and what not, where they stand, labels. And the way back: from an owner, a purpose, an objection
-// or a label to the devices, by a range of keys that holds no more than the result.
+// Metadata of devices: owner, purposes and objections of use, location, labels. An index leads back
+// from an owner, a purpose, an objection or a label to the devices, by a range of keys that holds
+// no more than the result.
 //
 // Records, in the engine's namespace `_devices` (Placement::Metadata); a name ends in a zero byte,
 // which no name holds:

@@ -1,7 +1,6 @@
-// What readings of devices may be used for and what not, in memory: every read asks for it. Of each
-// device there are 12 bytes of a hash of its name, by a key that nobody knows, and which of the
-// sets of purposes and objections is its own; a set that many have is there once.
-// Thread-compatible.
+// Purposes and objections of devices in memory, since every read asks for them. Each device takes
+// 12 bytes of a hash of its name, by a key that nobody knows, and which of the sets of purposes and
+// objections is its own; a set that many have is there once. Thread-compatible.
 //
 // A table of open addressing; what is removed leaves no gap behind.
 #pragma once

@@ -1,6 +1,6 @@
-// What an erasure takes whole, with all its times and its names, as those see it who keep records
-// of devices and series: catalog, device index, retention. Each tells which keys are to go, a range
-// after another, and once these are gone for good forgets what it has in memory.
+// The list of what an erasure takes whole, with all its times and its names, for those who keep
+// records of devices and series: catalog, device index, retention. Each tells which keys are to go,
+// a range after another, and once these are gone for good forgets what it has in memory.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// What series say of their identities beyond their names, in four bytes each: texts that several of
-// them have in common are kept once. See wire/identity.h. Thread-compatible.
+// The table of series' identities, as far as their names do not say them, in four bytes each. Texts
+// that several series have in common are kept once. See wire/identity.h. Thread-compatible.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What tables in memory take is set aside in the engine, which is told in steps. Thread-safe.
+// Sets memory for tables aside in the engine, which is told in steps. Thread-safe.
 #pragma once
 
 #include <algorithm>

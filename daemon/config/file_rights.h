@@ -1,5 +1,4 @@
-// Whether what a configuration file says can be believed: who may have written it. Internal to
-// config/.
+// Checks that a configuration file can be believed: who may have written it. Internal to config/.
 #pragma once
 
 #include <sys/stat.h>

@@ -1,5 +1,5 @@
-// What no TOML has, found before its parser is asked, whose behaviour is not defined for some of
-// it. Internal to config/.
+// Finds characters that no TOML has, before its parser is asked, whose behaviour is not defined for
+// some of them. Internal to config/.
 #pragma once
 
 #include <string>

@@ -1,4 +1,5 @@
-// What single values cannot tell: addresses, directories, and settings that must fit each other.
+// Validates what single values cannot tell: addresses, directories, and settings that must fit each
+// other.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// What remains of an erasure: when it was asked for, since when nobody can read what it took, when
-// the bytes were gone, how much it was, and who it was of, by pseudonym alone.
+// The certificate that remains of an erasure: when it was asked for, since when nobody can read
+// what it took, when the bytes were gone, how much it was, and who it was of, by pseudonym alone.
 #pragma once
 
 #include <cstdint>

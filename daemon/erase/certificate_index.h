@@ -1,5 +1,6 @@
-// Which certificates may be of a device or an owner, known without reading them: by the beginnings
-// of the pseudonyms that each names, of one that names more than kTagsMax by none.
+// An index of certificates by device and owner, so that few are read to find some. It holds the
+// beginnings of the pseudonyms that each names; one that names more than kTagsMax may be of
+// anybody.
 //
 // Not thread-safe.
 #pragma once

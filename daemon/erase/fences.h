@@ -1,6 +1,6 @@
-// What keeps erased readings from coming back: redelivered, imported or restored, a reading with a
-// time that was erased is refused. A fence stands around times of a series or of a device
-// that is known by its pseudonym only, so the erased name is not kept.
+// Fences keep erased readings from coming back. Redelivered, imported or restored, a reading with a
+// time that was erased is refused. A fence stands around times of a series or of a device that is
+// known by its pseudonym only, so the erased name is not kept.
 //
 // A fence is of one of two kinds (FenceKind). DESIGN.md says how a copy is told from what is new.
 //

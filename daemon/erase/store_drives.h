@@ -1,7 +1,7 @@
-// What the two drives of a store do with bytes that are overwritten, and so how far an erasure goes
-// there. A drive that was once seen not to overwrite in place is remembered, by its file system's
-// id: what was overwritten then may still lie on it, in a journal or a snapshot, though it is
-// mounted otherwise now.
+// Facts of a store's two drives: what they do with bytes that are overwritten, and so how far an
+// erasure goes there. A drive that was once seen not to overwrite in place is remembered, by its
+// file system's id: what was overwritten then may still lie on it, in a journal or a snapshot,
+// though it is mounted otherwise now.
 //
 // Records, in the namespace `_erasures`: 'O' id (8, big-endian) ->
 // {"version":1,"file_system","why"}. Thread-safe.

@@ -1,4 +1,4 @@
-// What a target made of a request, and who carries requests to it. No state.
+// The answer of a target to a request, and the interface of what carries requests to it. No state.
 #pragma once
 
 #include <cstddef>

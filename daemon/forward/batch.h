@@ -1,5 +1,5 @@
-// What goes to a target at once: readings as lines, in parts of one request each, and the keys of
-// the stored readings that they are. Made by BatchReader, sent by Courier. One thread.
+// A batch that goes to a target at once: readings as lines, in parts of one request each, and the
+// keys of the stored readings that they are. Made by BatchReader, sent by Courier. One thread.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,6 @@
-// What of the store's commits a target does not have yet: a short list of ranges of positions
-// (edgecase/engine.h), and how far each of them is sent. A pure data structure; one thread.
+// The cursor of a target: which of the store's commits it does not have yet. A short list of ranges
+// of positions (edgecase/engine.h), and how far each of them is sent. A pure data structure; one
+// thread.
 //
 //        sent      backlog       sent     backlog   sent        fresh
 //   0 ─────────┤ (a₁ ... b₁] ├─────────┤ (a₂ .. b₂] ├──────┤ (f ... now]

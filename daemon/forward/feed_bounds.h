@@ -1,5 +1,5 @@
-// Which positions the engine's merges respect, for all targets together: no entry is raised past
-// the end of what a target has, or is still to get (Engine::set_feed_bounds()). Until set_all() no
+// Positions that the engine's merges respect, for all targets together. No entry is raised past the
+// end of what a target has, or is still to get (Engine::set_feed_bounds()). Until set_all() no
 // merge raises anything. Thread-safe.
 #pragma once
 

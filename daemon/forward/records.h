@@ -1,4 +1,4 @@
-// What is kept of targets: their places, and the readings that they refused. In the engine's
+// Records of targets: their places, and the readings that they refused. They lie in the engine's
 // namespace `_forward` on the metadata drive, which no query shows. Thread-safe.
 //
 //   key 'T' name                      -> a Record: version 1, flags (1: paused, 2: at rest), 8

@@ -1,5 +1,5 @@
-// What series are called, by their numbers, of those that a target wants: for who reads the store
-// in the order of keys. Remembers a bounded number of them. One thread.
+// Names of the series that a target wants, by their numbers, for who reads the store in the order
+// of keys. Remembers a bounded number of them. One thread.
 #pragma once
 
 #include <cstdint>

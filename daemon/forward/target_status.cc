@@ -1,4 +1,4 @@
-// What a target tells of itself.
+// The status of a target.
 #include "forward/target.h"
 
 namespace edgecase::forward {

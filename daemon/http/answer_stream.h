@@ -1,4 +1,4 @@
-// Where an answer is written to: a connection's channel.
+// The stream that an answer is written to: a connection's channel.
 //
 // Little that the channel does not take at once is kept in `output` for the poller to send, so that
 // a small answer never waits for its reader. Beyond kOutputKeptBytes write() waits, but never

@@ -1,4 +1,4 @@
-// What is said of devices: /api/v1/device, and of many at once POST /api/v1/devices.
+// Routes for metadata of devices: /api/v1/device, and of many at once POST /api/v1/devices.
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>

@@ -1,4 +1,4 @@
-// What is refused since an erasure, and taking that back: /api/v1/fences.
+// Routes for fences of erasures, to list and to lift them: /api/v1/fences.
 #include <charconv>
 #include <map>
 #include <string>

@@ -1,4 +1,4 @@
-// Where readings go on to: /api/v1/forward, and what /api/v1/status and /metrics tell of it.
+// Routes for forwarding: /api/v1/forward, and what /api/v1/status and /metrics tell of it.
 #include <algorithm>
 #include <array>
 

@@ -1,4 +1,4 @@
-// What clients of InfluxDB 1.x speak to, and /api/v2/write: /write, /ping, /query.
+// Routes for clients of InfluxDB 1.x: /write, /ping, /query; and /api/v2/write.
 #include <algorithm>
 #include <charconv>
 

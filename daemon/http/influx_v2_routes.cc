@@ -1,4 +1,4 @@
-// What clients of InfluxDB 2 ask beside /api/v2/write: statements of InfluxQL, and which buckets
+// Routes for clients of InfluxDB 2 beside /api/v2/write: statements of InfluxQL, and which buckets
 // and organisations there are. A bucket is a namespace; organisations mean nothing here.
 #include <algorithm>
 #include <charconv>

@@ -1,5 +1,5 @@
-// Which workers a request is for, told by its head alone, before anything of it is looked at; and
-// how those that read share the processor.
+// Lanes of workers: a request's is told by its head alone, before anything of it is looked at.
+// Requests that read share the processor by turns.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// What is stored: /api/v1/query, last, series, devices, namespaces.
+// Routes that read: /api/v1/query, last, series, devices, namespaces.
 #include <algorithm>
 #include <charconv>
 #include <limits>

@@ -1,4 +1,4 @@
-// What the daemon says of itself, for administrators: /api/v1/report, signed; and by which key.
+// Routes for the report to administrators: /api/v1/report, signed; and by which key.
 #include <memory>
 #include <optional>
 #include <utility>

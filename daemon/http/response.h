@@ -1,5 +1,5 @@
-// What a handler answers, and how it is written: status line, headers, and a body that is there as
-// a whole or comes in pieces. Used by the router and by refusals; one thread an answer.
+// The answer of a handler: status line, headers, and a body that is there as a whole or comes in
+// pieces. Used by the router and by refusals; one thread an answer.
 #pragma once
 
 #include <atomic>

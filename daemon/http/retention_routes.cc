@@ -1,4 +1,4 @@
-// How long readings are kept: /api/v1/retention and /api/v1/retention/preview.
+// Routes for rules of retention: /api/v1/retention and /api/v1/retention/preview.
 #include <algorithm>
 #include <functional>
 #include <optional>

@@ -1,4 +1,5 @@
-// How the daemon is: /api/v1/status, /healthz, /readyz, /metrics, and /api/v1/mqtt/test.
+// Routes for the daemon's state: /api/v1/status, /healthz, /readyz, /metrics, and
+// /api/v1/mqtt/test.
 #include <unistd.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// What functions do with single values. No state; any thread.
+// Arithmetic of single values, for functions. No state; any thread.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// What several statements of InfluxQL are made of, for the parser of statements: see parser.h. Each
-// takes its words, or, where they are not there and need not be, nothing.
+// Parses clauses that several statements of InfluxQL have, for the parser of statements: see
+// parser.h. Each takes its words, or, where they are not there and need not be, nothing.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,5 @@
-// What is read of one group of series, point by point: what conditions, functions and formulas of
-// a SELECT take and give. One thread.
+// Points of one group of series, read one by one. Conditions, functions and formulas of a SELECT
+// take and give them. One thread.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,6 @@
-// What one SELECT reads: how much of it, of which readings what it holds was made, and what could
-// not be read. All that read for the statement share one. One thread; outlives its readers.
+// The account of what one SELECT reads: how much, of which readings what it holds was made, and
+// what could not be read. All that read for the statement share one. One thread; outlives its
+// readers.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// What makes of a window's values what a function comes to: point by point, without keeping more of
-// them than the function needs. One thread.
+// Reducers make of a window's values what a function comes to: point by point, without keeping more
+// of them than the function needs. One thread.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// What functions hand to each other: values of a time, as they come to be. One thread.
+// Samples, which functions hand to each other: values of a time, as they come to be. One thread.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// What is wrong with a SELECT before anything is looked up, in InfluxDB's words. No state; any
-// thread.
+// Checks a SELECT before anything is looked up, and says what is wrong in InfluxDB's words. No
+// state; any thread.
 #pragma once
 
 #include <cstdint>

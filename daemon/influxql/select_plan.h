@@ -1,4 +1,4 @@
-// How a SELECT is answered: by groups, each of them the rows of some units. Made in two steps, as
+// The plan of a SELECT: its groups, each of them the rows of some units. Made in two steps, as
 // statements in brackets need: make() from the inside out, since a statement knows its columns by
 // those of its sources; choose() from the outside in, since it reads what the one around it needs.
 // One thread; the account must outlive it.

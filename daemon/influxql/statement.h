@@ -1,6 +1,6 @@
-// What a statement of InfluxQL says, as a tree. Made by parser.h; owned by whoever holds it. The
-// tree's depth is bounded (kNestingMax), whatever the text: operands of one precedence lie side by
-// side in one node, so `a OR b OR c` is one level deep.
+// A statement of InfluxQL as a tree. Made by parser.h; owned by whoever holds it. The tree's depth
+// is bounded (kNestingMax), whatever the text: operands of one precedence lie side by side in one
+// node, so `a OR b OR c` is one level deep.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What WHERE says of the time, apart from the rest of it. No state; any thread.
+// Takes the condition on the time out of WHERE, apart from the rest of it. No state; any thread.
 #pragma once
 
 #include <cstdint>

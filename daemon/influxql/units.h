@@ -1,5 +1,5 @@
-// What stands behind FROM, in units: the points of one measurement's tag set (its fields joined by
-// their times), or of one group of a statement in brackets. Whoever groups by tags merges units.
+// Units that stand behind FROM. One is the points of one measurement's tag set (its fields joined
+// by their times), or of one group of a statement in brackets. Whoever groups by tags merges units.
 // One thread.
 #pragma once
 

@@ -1,5 +1,5 @@
-// Where the windows of GROUP BY time begin and end, on the clocks of a time zone too: a day in
-// which summer time begins has 23 hours. Immutable; any thread.
+// The grid of windows of GROUP BY time: where each begins and ends, on the clocks of a time zone
+// too: a day in which summer time begins has 23 hours. Immutable; any thread.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// How many readings a second each device may bring: a token bucket a device, of
+// Limits how many readings a second each device may bring: a token bucket a device, of
 // `limits.device-rate` tokens a second, at most `limits.device-burst` of them kept.
 //
 // A batch is never cut in two, so one that finds a token is taken whole, and its device owes the

@@ -1,5 +1,5 @@
-// What became of readings that were handed over: those that are not there as they were sent, by
-// cause. Each way in reports it to whoever sent them; LossLedger keeps the sums of all.
+// The outcome of readings that were handed over: counts those that are not there as they were sent,
+// by cause. Each way in reports it to whoever sent them; LossLedger keeps the sums of all.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// What was stored last, in the order it was, for who follows it live (`edgecase tail`).
+// A feed of what was stored last, in the order it was, for who follows it live (`edgecase tail`).
 //
 // A follower asks with the position that its last page ended at, and gets what came since. What is
 // kept is bounded by kBytesMax; a follower that comes too late is told how much it missed. So is

@@ -1,6 +1,6 @@
-// Which time a reading has: the one that its device says, where that is believed, the one that an
-// undated time turned out to be, or else that of its arrival. Owned by the pipeline; whoever knows
-// better than it when a reading arrived asks here first. Thread-safe.
+// Decides which time a reading has: the one that its device says, where that is believed, the one
+// that an undated time turned out to be, or else that of its arrival. Owned by the pipeline;
+// whoever knows better than it when a reading arrived asks here first. Thread-safe.
 #pragma once
 
 #include <atomic>

@@ -1,5 +1,5 @@
-// How many readings of which devices, by whom: what the audit log tells of one commit. Owned by one
-// thread.
+// Counts the readings of one commit by device and by who brought them, for the audit log. Owned by
+// one thread.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// When the clock was not trusted, and what is known of these periods since: enough to give their
+// Periods in which the clock was not trusted, and what is known of them since: enough to give their
 // readings a time once it is. A reading that arrives in such a period without a time is stored
 // under an undated one (wire/undated_time.h) that says which moment of which boot it was.
 //

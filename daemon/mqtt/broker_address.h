@@ -1,4 +1,5 @@
-// Where the broker is: "mqtt://host", "mqtt://host:1883", "mqtt://[::1]:1883"; mqtts:// for TLS.
+// The address of a broker: "mqtt://host", "mqtt://host:1883", "mqtt://[::1]:1883"; mqtts:// for
+// TLS.
 #pragma once
 
 #include <cstdint>

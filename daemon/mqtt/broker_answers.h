@@ -1,6 +1,6 @@
-// What a broker says beside its acknowledgements: CONNACK, DISCONNECT, and through which
-// subscriptions a message comes. As much as can be read of them is; texts are cut to
-// kBrokerTextMaxBytes. Pure functions; any thread.
+// Reads what a broker says beside its acknowledgements: CONNACK, DISCONNECT, and through which
+// subscriptions a message comes. Reads as much as can be; texts are cut to kBrokerTextMaxBytes.
+// Pure functions; any thread.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// How patient the broker's client is: AnswerPatience with questions that the broker leaves open,
+// Patience of the broker's client: AnswerPatience with questions that the broker leaves open,
 // TakeoverWatch with another client of our id. Owned by the connection (connection.h); not
 // thread-safe.
 #pragma once

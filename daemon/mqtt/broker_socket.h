@@ -1,4 +1,4 @@
-// Where the broker is, and who is at the other end of a connection on loopback.
+// Finds the broker's addresses, and who is at the other end of a connection on loopback.
 #pragma once
 
 #include <sys/socket.h>

@@ -1,4 +1,4 @@
-// What a connection asks of the broker, and what the broker makes of it.
+// Subscriptions of a connection: what it asks of the broker, and what the broker makes of it.
 #include <algorithm>
 
 #include "mqtt/connection.h"

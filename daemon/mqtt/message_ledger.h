@@ -1,5 +1,5 @@
-// What the gate to the broker asks of who stores the messages. Positions count messages from the
-// start of the process, in the order in which they came.
+// The interface that the gate to the broker asks of who stores the messages. Positions count
+// messages from the start of the process, in the order in which they came.
 //
 // take() and new_session() are for the one thread that brings messages; the rest is thread-safe.
 #pragma once

@@ -1,6 +1,6 @@
-// Where MQTT keeps records of its own: the engine's namespace `_mqtt` on the metadata drive, which
-// no query shows. The first byte of a key says whose record it is: 'D' device_names.h,
-// 'F' subscribed_filters.h, 'Q' listener/session_records.h.
+// The namespace of MQTT's own records: the engine's `_mqtt` on the metadata drive, which no query
+// shows. The first byte of a key says whose record it is: 'D' device_names.h, 'F'
+// subscribed_filters.h, 'Q' listener/session_records.h.
 #pragma once
 
 #include <string_view>

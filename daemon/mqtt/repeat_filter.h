@@ -1,4 +1,4 @@
-// What tells a message that comes again from a new one: redeliveries (RedeliveryFilter),
+// Filters that tell a message that comes again from a new one: redeliveries (RedeliveryFilter),
 // repetitions of retained messages (RepeatFilter), copies for several subscriptions (CopyFilter).
 // Used by the message sink, and the first by the listener's sessions. None of them is thread-safe.
 #pragma once

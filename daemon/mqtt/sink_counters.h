@@ -1,4 +1,4 @@
-// What became of the messages of one way in.
+// Counters of what became of the messages of one way in.
 #pragma once
 
 #include <cstdint>

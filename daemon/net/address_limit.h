@@ -1,5 +1,5 @@
-// How many connections each address has open, and that none has too many. An IPv6 network of 64
-// bits counts as one address. Thread-safe.
+// Limits how many connections each address has open. An IPv6 network of 64 bits counts as one
+// address. Thread-safe.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// How long to wait before the next attempt to reach a broker or a target: full jitter, so that many
-// clients of one that comes back do not all arrive at once. Not thread-safe.
+// The wait before the next attempt to reach a broker or a target: full jitter, so that many clients
+// of one that comes back do not all arrive at once. Not thread-safe.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// What the engine reports, as log lines and metrics. Thread-safe. Logger and metrics must outlive
-// it.
+// Turns what the engine reports into log lines and metrics. Thread-safe. Logger and metrics must
+// outlive it.
 #pragma once
 
 #include <atomic>

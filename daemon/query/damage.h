@@ -1,4 +1,5 @@
-// What scrubbing found, in words of users: which readings of which series a damaged file has lost.
+// Damage that scrubbing found, in words of users: which readings of which series a damaged file has
+// lost.
 #pragma once
 
 #include <cstddef>

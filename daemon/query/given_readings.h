@@ -1,5 +1,5 @@
-// Which readings a part of an answer was made of: for who keeps that part, and must not once one of
-// them has become unreadable (Engine::revocations()). One thread; must not outlive the engine.
+// The readings that a part of an answer was made of, for who keeps that part, and must not once one
+// of them has become unreadable (Engine::revocations()). One thread; must not outlive the engine.
 #pragma once
 
 #include <algorithm>

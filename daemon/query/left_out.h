@@ -1,5 +1,5 @@
-// What an answer about many things does not hold, since it cannot be read, is not there or may not
-// be asked for: each is named, the rest is told all the same. One thread.
+// The list of what an answer about many things leaves out, since it cannot be read, is not there or
+// may not be asked for. Each is named, the rest is told all the same. One thread.
 #pragma once
 
 #include <cstddef>

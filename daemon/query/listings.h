@@ -1,6 +1,6 @@
-// What is stored, series by series or device by device, as it is asked for: a list may be longer
-// than memory has room for. One thread; must not outlive the service. Nothing is told of a series
-// that is erased meanwhile.
+// Lists what is stored, series by series or device by device, as it is asked for, since a list may
+// be longer than memory has room for. One thread; must not outlive the service. Nothing is told of
+// a series that is erased meanwhile.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
-// How much one question may take: what limits.query-points, -series and -windows set. InfluxQL
-// obeys all of them, /api/v1/query that of windows; an error names the setting. QueryService holds
-// the limits that are in force; who answers takes a copy.
+// Limits of what one question may take: limits.query-points, -series and -windows. InfluxQL obeys
+// all of them, /api/v1/query that of windows; an error names the setting. QueryService holds the
+// limits that are in force; who answers takes a copy.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// What listings tell of the series of a namespace, found in one pass over it: for each by itself
-// takes a hundred times as long where there are many.
+// Summaries of a namespace's series for listings, found in one pass over it. Looking at each series
+// by itself takes a hundred times as long where there are many.
 #pragma once
 
 #include <cstdint>

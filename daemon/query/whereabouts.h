@@ -1,4 +1,4 @@
-// Which files hold what is selected, and how many bytes of it.
+// Finds the files that hold what is selected, and how many bytes of it each has.
 #pragma once
 
 #include <cstdint>

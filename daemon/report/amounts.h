@@ -1,4 +1,4 @@
-// How much is stored, of several series together. Inside daemon/report only.
+// Amounts stored, of several series together. Inside daemon/report only.
 #pragma once
 
 #include <algorithm>

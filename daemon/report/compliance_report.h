@@ -1,6 +1,6 @@
-// What the daemon says of itself to who has to account for it: what is stored, of whom, why, until
-// when; and to what degree the six features of "Analyzing the Impact of GDPR on Storage Systems"
-// (Shah et al., HotStorage 2019) are there as it is configured.
+// The report for who has to account for the store: what is stored, of whom, why, until when; and to
+// what degree the six features of "Analyzing the Impact of GDPR on Storage Systems" (Shah et al.,
+// HotStorage 2019) are there as it is configured.
 //
 // Each feature has a response (real-time: done when the request is answered; eventual: later,
 // within a bound) and a capability (full; partial, with what is missing; none). Thread-safe; work

@@ -1,5 +1,5 @@
-// What the daemon says of one person: devices with their readings, purposes and objections, how
-// long each series is kept, and who may read it.
+// The report on one person: devices with their readings, purposes and objections, how long each
+// series is kept, and who may read it.
 //
 //   {"owner","made","stored","devices":[{...,"series":[...]}],"recipients","erasures",
 //    "automated_decisions", ...}

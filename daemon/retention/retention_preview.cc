@@ -1,4 +1,4 @@
-// What rules would do: RetentionService::preview().
+// Previews what rules would do: RetentionService::preview().
 #include <map>
 
 #include "retention/retention_records.h"

@@ -1,4 +1,4 @@
-// What both ends of TLS have in common: files, ciphers, random bytes. Inside daemon/tls only.
+// The setup that both ends of TLS share: files, ciphers, random bytes. Inside daemon/tls only.
 #pragma once
 
 #include <mbedtls/pk.h>

@@ -1,4 +1,4 @@
-// Where a URL, a header or a setting says that something is: `host:port`, as RFC 3986 has it.
+// The authority in a URL, a header or a setting: `host:port`, as RFC 3986 has it.
 #pragma once
 
 #include <cstdint>

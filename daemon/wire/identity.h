@@ -1,5 +1,6 @@
-// What a series is called where it came from: measurement, tags and field of line protocol
-// (CONTRACT section 2). Two identities never share a series, whatever characters they are made of.
+// The identity of a series, as it is called where it came from: measurement, tags and field of line
+// protocol (CONTRACT section 2). Two identities never share a series, whatever characters they are
+// made of.
 //
 // Kept as bytes, in the catalog's records and between programs:
 //

@@ -1,4 +1,4 @@
-// What can be told of JSON text before it is parsed.
+// Looks at JSON text before it is parsed.
 #pragma once
 
 #include <string_view>

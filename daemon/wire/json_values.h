@@ -1,4 +1,4 @@
-// How times and retentions stand in JSON answers, and how answers are ended.
+// Writes times and retentions as JSON answers have them, and the end of an answer.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What a namespace, device or sensor may be called: UTF-8, no control characters, no `/`; of a
+// Checks names of namespaces, devices and sensors: UTF-8, no control characters, no `/`; of a
 // device 1 to 256 bytes, of a sensor 1 to 1,024, of anything else 1 to 128.
 #pragma once
 

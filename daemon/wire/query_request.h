@@ -1,4 +1,4 @@
-// What a query asks for. Built from URL parameters by the daemon, from flags by the CLI.
+// The request of a query, built from URL parameters by the daemon, from flags by the CLI.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What POST /api/v1/readings takes: one object, an array of them, or NDJSON.
+// Decodes the body of POST /api/v1/readings: one object, an array of them, or NDJSON.
 //
 //   {"namespace"?,"device","sensor","time"?,"value","type"?,"content_type"?,
 //    "measurement"?,"tags"?,"field"?}

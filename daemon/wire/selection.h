@@ -1,4 +1,4 @@
-// What a command or a request is about: series by several selectors, and by what they are called
+// The selection of a command or a request: series by several selectors, and by what they are called
 // where they came from (CONTRACT section 2). Made from the command line by the CLI, to check it,
 // and from parameters by the daemon, which reads, erases and lists by it. Values without state.
 #pragma once

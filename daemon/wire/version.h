@@ -1,4 +1,4 @@
-// Which EdgeCase this is: "0.1.0".
+// The version of EdgeCase: "0.1.0".
 #pragma once
 
 #include <string_view>

@@ -1,4 +1,4 @@
-// Where a merge writes to: metadata tables of one or more runs, and value tables for what is
+// The output of a merge: metadata tables of one or more runs, and value tables for what is
 // rewritten. Cuts both at a bounded size, so that later merges are partial and files die whole.
 //
 // Use: begin() a namespace and kind, add items in key order, end(); finish() once, or discard().

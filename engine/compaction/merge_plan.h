@@ -1,4 +1,4 @@
-// What one merge is to do. Plain data; made by the picker or by hand in tests.
+// The plan of one merge. Plain data; made by the picker or by hand in tests.
 #pragma once
 
 #include <map>

@@ -1,4 +1,4 @@
-// What disappears: whole namespaces. Merges ask here what of their inputs is dead.
+// Drops whole namespaces. Merges ask here what of their inputs is dead.
 #include "core/drop.h"
 
 #include "compaction/purge.h"

@@ -1,7 +1,7 @@
-// Whether the values drive can be written to: it is there, it is ours, and nothing is missing on
-// it. One that was away when the store was opened is *admitted* once it comes: locked and looked
-// through before anything is written to it.
-// Threads: any. The mutex is held across the look, which is done once.
+// Watches whether the values drive can be written to: it is there, it is ours, and nothing is
+// missing on it. A drive that was away when the store was opened is *admitted* once it comes:
+// locked and looked through before anything is written to it. Threads: any. The mutex is held
+// across the look, which is done once.
 #pragma once
 
 #include <atomic>

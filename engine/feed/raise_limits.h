@@ -1,5 +1,5 @@
-// How far the sequences of entries may rise that are written again. A group whose entries share one
-// sequence needs no column for it; but whoever reads what is newer than a position
+// Limits of how far the sequences of entries may rise that are written again. A group whose entries
+// share one sequence needs no column for it; but whoever reads what is newer than a position
 // (engine/feed/DESIGN.md) must not see old entries as new, nor miss what was not read yet.
 //
 // Flushes and merges take a copy when they begin. A value; immutable.

@@ -1,5 +1,5 @@
-// When is wall time trusted? When it is past the date of this build, which no board that lost its
-// clock starts at, or when it is synchronised. That the kernel says (adjtimex() not TIME_ERROR and
+// Trusts wall time when it is past the date of this build, which no board that lost its clock
+// starts at, or when it is synchronised. That the kernel says (adjtimex() not TIME_ERROR and
 // without STA_UNSYNC, which setting the clock brings back), or, where a sandbox refuses adjtimex(),
 // systemd-timesyncd.
 #include "edgecase/clock.h"

@@ -1,4 +1,4 @@
-// What steps of a plan write, from their detail.
+// Draws what steps of a plan write, from their detail.
 #pragma once
 
 #include "crash/crash_state.h"

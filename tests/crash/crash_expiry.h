@@ -1,6 +1,6 @@
-// What of the place with times has expired, by a model of the rules: the oracle of expiry. A rule
-// counts from its acknowledgement on; what has once expired stays so; and the bytes of it are gone
-// once the store has had as long for it as it asks for.
+// Tells what of the place with times has expired, by a model of the rules: the oracle of expiry. A
+// rule counts from its acknowledgement on; what has once expired stays so; and the bytes of it are
+// gone once the store has had as long for it as it asks for.
 #pragma once
 
 #include <array>

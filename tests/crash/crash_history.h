@@ -1,6 +1,7 @@
-// What the store may hold after a crash: the states after each batch that was answered with Ok,
-// from the last one that is durable on, and after batches that were refused, of which the crash may
-// bring back one. Namespaces come and go beside the batches, durably and at once.
+// The history of a store, and by it what the store may hold after a crash: the states after each
+// batch that was answered with Ok, from the last one that is durable on, and after batches that
+// were refused, of which the crash may bring back one. Namespaces come and go beside the batches,
+// durably and at once.
 #pragma once
 
 #include <string>

@@ -1,7 +1,7 @@
-// What happens to one store, step by step, until its drives have been through it: the life that the
-// crash harness runs. A plan follows from a seed, or from its text, one step a line, which is what
-// a shrunk failure is kept as (regressions/). Times, random numbers and the order of background
-// work follow from the plan too: the same plan gives the same run.
+// The plan of what happens to one store, step by step, until its drives have been through it: the
+// life that the crash harness runs. A plan follows from a seed, or from its text, one step a line,
+// which is what a shrunk failure is kept as (regressions/). Times, random numbers and the order of
+// background work follow from the plan too: the same plan gives the same run.
 //
 //   store 17 8192 4       seed, memtable_bytes, WAL segments
 //   write 93 1            batch 93, Sync

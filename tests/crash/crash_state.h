@@ -1,7 +1,7 @@
-// What a store of the crash harness may hold: seven places (namespaces) of a few keys each, and for
-// every key the number of the value it has. A state is small and compared as a whole, so that a
-// history of them costs little; keys and values are computed from their numbers, and a value's
-// bytes tell its number again.
+// The state that a store of the crash harness may have: seven places (namespaces) of a few keys
+// each, and for every key the number of the value it has. A state is small and compared as a whole,
+// so that a history of them costs little; keys and values are computed from their numbers, and a
+// value's bytes tell its number again.
 //
 // The first four places belong to the engine alone; the next two, the sites, are namespaces of the
 // catalog, and their keys are readings. In the last one, the engine's too, keys have times around

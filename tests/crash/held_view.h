@@ -1,5 +1,5 @@
-// What a life of the crash harness holds on to while the store goes on: a snapshot and an iterator,
-// and what they must show.
+// A view that a life of the crash harness holds on to while the store goes on: a snapshot and an
+// iterator, and what they must show.
 #pragma once
 
 #include <array>

@@ -1,4 +1,5 @@
-// What every decoder of readings owes: they could be stored, and written out they read back.
+// Demands what every decoder of readings owes: they could be stored, and written out they read
+// back.
 #pragma once
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// What lies on the simulated drives: names and bytes, each twice, as running programs see them and
+// The bytes on the simulated drives: names and bytes, each twice, as running programs see them and
 // as a power cut would leave them. No threads, no faults, no permissions: MemoryFileSystem has
 // those.
 //

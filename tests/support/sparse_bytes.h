@@ -1,4 +1,4 @@
-// What a file holds, of which only the beginning takes memory: the zeros behind it, of a log that
+// The bytes of a file, of which only the beginning takes memory: the zeros behind it, of a log that
 // is made in full length or of what was written over, are only counted.
 #pragma once
 

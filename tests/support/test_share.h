@@ -1,6 +1,6 @@
-// How much of a long test runs. Where every step costs ten times as much, under a sanitizer or an
-// emulator, the preset says in EDGECASE_TEST_SHARE, in percent, that a part will do; the plain
-// build runs the whole, and so does every build with EDGECASE_TEST_LONG.
+// The share of a long test that runs. Where every step costs ten times as much, under a sanitizer
+// or an emulator, the preset says in EDGECASE_TEST_SHARE, in percent, that a part will do; the
+// plain build runs the whole, and so does every build with EDGECASE_TEST_LONG.
 #pragma once
 
 #include <algorithm>

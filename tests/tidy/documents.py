@@ -22,6 +22,8 @@ PAGE_WORDS_MAX = {
 }
 # A comment names its thing first. These openings make the reader guess what is spoken of.
 BAD_OPENINGS = ("Of", "Who", "So", "That", "Those", "Such")
+# The first words of a file name what is in it; those of a test may be its question.
+BAD_TOPS = BAD_OPENINGS + ("What", "Whether", "How", "Which", "Where", "When", "Why")
 
 
 def count_words(text):
@@ -137,12 +139,13 @@ def rule_link(tree):
 
 def rule_comment_start(tree):
     """a comment names its thing first; it does not begin in the middle ("Of those that ...")"""
-    openings = "|".join(BAD_OPENINGS)
     for path, text in tree.texts(".h", ".cc"):
         before = ""
         for number, line in enumerate(text.splitlines(), 1):
             comment = re.match(r"\s*//(.*)", line)
             goes_on = comment and before.strip("/ ")
+            is_top = number == 1 and not re.search(r"^tests/.*\.cc$", path)
+            openings = "|".join(BAD_TOPS if is_top else BAD_OPENINGS)
             begins = re.match(rf"\s*// ?(({openings})\b[^:=(]*)", line)
             if begins and not goes_on:
                 yield path, number, f"begins in the middle: {begins[1][:60].rstrip()}"

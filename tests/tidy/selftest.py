@@ -97,6 +97,7 @@ PLANTS = [
     ("link", "README.md", "[words](engine/base/README.md#word)\n", 1),
     ("comment-start", "cli/main.cc", "int a;\n\n// Of the last one.\nint b;\n", 3),
     ("comment-start", "daemon/wire/reading.h", "// Who reads it.\n" + _HEADER, 1),
+    ("comment-start", "daemon/wire/reading.h", "// How it is read.\n" + _HEADER, 1),
     ("comment-start", "cli/main.cc", "// A thing.\n//\n// So many of them.\nint b;\n", 3),
     ("page-line", "README.md", "\n" + "x" * (documents.LINE_COLUMNS_MAX + 1) + "\n", 2),
     ("paragraph", "README.md", "# Top\n\n" + "word\n" * (documents.PARAGRAPH_WORDS_MAX + 1), 3),

@@ -1,4 +1,4 @@
-// What a conversation does with messages, from PUBLISH to the end of their exchange.
+// Messages of a conversation, from PUBLISH to the end of their exchange.
 #include "mqtt/listener/conversation.h"
 
 namespace edgecase::mqtt {

@@ -1,5 +1,5 @@
-// What of a session survives a restart of the daemon, so that a message of QoS 2 is stored once
-// although its exchange is cut by it. Records in `_mqtt` (record_namespace.h):
+// Records of sessions that survive a restart of the daemon, so that a message of QoS 2 is stored
+// once although its exchange is cut by it. They lie in `_mqtt` (record_namespace.h):
 //
 //   key      'Q'  client, 16 bytes                     a session that outlives its connection
 //            'Q'  client, 16 bytes  packet id, 2        a message it has sent and not released

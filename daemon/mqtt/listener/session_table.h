@@ -1,4 +1,4 @@
-// What the listener keeps of its clients beyond their connections: which messages of QoS 2 it has
+// The listener's table of its clients, beyond their connections: which messages of QoS 2 it has
 // taken, and which of QoS 1 without a time of their own were stored last. A client is known by the
 // key of its session (SessionRecords::key_of).
 //

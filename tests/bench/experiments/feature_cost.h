@@ -1,4 +1,4 @@
-// What protection costs: the same requests, half of them reads and half updates of hot records, to
+// The cost of protection: the same requests, half of them reads and half updates of hot records, to
 // a plain daemon, to one that protects what it holds, and to one with everything on, taking turns;
 // over TCP.
 #pragma once

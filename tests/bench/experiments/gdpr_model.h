@@ -1,6 +1,6 @@
-// What the store must answer: the records as they should be by now, and who must be found by whom.
-// Thread-safe; whoever asks for a group and acts on the answer keeps others from changing it
-// meanwhile (gdpr_client.h).
+// A model of what the store must answer: the records as they should be by now, and who must be
+// found by whom. Thread-safe; whoever asks for a group and acts on the answer keeps others from
+// changing it meanwhile (gdpr_client.h).
 #pragma once
 
 #include <cstdint>

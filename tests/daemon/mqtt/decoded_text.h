@@ -1,6 +1,6 @@
-// What a message decodes to, as one line of text, for tables in tests:
-// "kitchen/temp=21.5 kitchen/on=true @1594598424502333600", "ignored: …", "rejected: …".
-// A namespace other than `default` stands before the device: "plant:kitchen/temp=1".
+// Prints what a message decodes to, as one line of text, for tables in tests: "kitchen/temp=21.5
+// kitchen/on=true @1594598424502333600", "ignored: …", "rejected: …". A namespace other than
+// `default` stands before the device: "plant:kitchen/temp=1".
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Where a logger writes in a test, and its clock.
+// The pipe that a logger writes to in a test, and its clock.
 #pragma once
 
 #include <doctest/doctest.h>
