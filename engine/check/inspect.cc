@@ -112,7 +112,7 @@ Result<std::string> inspect_metadata_table(std::unique_ptr<RandomAccessFile> fil
       const engine::UMetaRecord& record = records.record();
       totals.entries += record.entries;
       page_index_bytes += record.pages.size();
-      summarized_groups += record.numbers.empty() ? 0 : 1;
+      summarized_groups += record.numbers.empty() ? 0U : 1U;
       summary_bytes += record.numbers.size();
     }
   }
