@@ -61,6 +61,8 @@ struct DeviceEntry {
 
 // Named limits (CONTRACT promise 5); reaching one is Busy with the setting's name in the message.
 using SeriesRow = std::uint32_t;
+inline constexpr std::uint32_t kNoDevice = UINT32_MAX;
+enum class RowOrder : unsigned char { ByName, Any };
 
 struct CatalogLimits {
   std::size_t namespaces = 256;
@@ -165,15 +167,24 @@ class Catalog {
   }
   // The same of a selection, each series once.
   std::vector<SeriesRow> select_rows(std::string_view namespace_name,
-                                     const wire::Selection& selection) const;
-  // Series that one of the selectors matches, each once and in the same order.
+                                     const wire::Selection& selection,
+                                     RowOrder order = RowOrder::ByName) const;
+  // Series that one of the selectors matches, each once and in the same order; RowOrder::Any: those
+  // of a device follow one another in whatever order is least work.
   virtual std::vector<SeriesRow> rows_of(std::string_view namespace_name,
-                                         std::span<const wire::Selector> selectors) const = 0;
+                                         std::span<const wire::Selector> selectors,
+                                         RowOrder order = RowOrder::ByName) const = 0;
   // NotFound: the series is gone.
   virtual Result<SeriesEntry> series_at(SeriesRow row) const = 0;
   // The names alone, which is less work. False: the series is gone.
   virtual bool read_names(SeriesRow row, std::string& namespace_name, std::string& device,
                           std::string& sensor) const = 0;
+  // The row of its device, for device_at(), which is less still; kNoDevice: the series is gone.
+  virtual std::uint32_t device_row_of(SeriesRow row) const = 0;
+  // Its entry and its identity, put into what those of another series were in; the entry's own
+  // bytes of the identity stay empty. For listings of very many. False: the series is gone, or its
+  // identity is damaged.
+  virtual bool read_series(SeriesRow row, SeriesEntry& entry, wire::Identity& identity) const = 0;
   // The measurement of its identity alone, which is less work; empty: the series is gone.
   virtual void read_measurement(SeriesRow row, std::string& measurement) const = 0;
   // One after another what select() answers at once, until `take` returns an error, which is

@@ -56,6 +56,15 @@ void MemoryCatalog::read_measurement(SeriesRow row, std::string& measurement) co
   const ReaderLock lock(mutex_);
   if (row >= series_.size() || !series_[row].durable) return;
   const SensorRow& series = series_[row];
+  const bool is_told =
+      series.identity != IdentityTable::kUnknown && series.identity != IdentityTable::kOfNames;
+  if (is_told) {
+    const wire::SeriesIdentity own = identities_.at(series.identity, {});
+    if (own.body.empty() && own.measurement_bytes <= series.name.head.size()) {
+      measurement = series.name.head.substr(0, own.measurement_bytes);
+      return;
+    }
+  }
   sensor_names_.read(series.name, measurement);
   if (series.identity == IdentityTable::kUnknown) return;
   const wire::SeriesIdentity own = identities_.at(series.identity, measurement);

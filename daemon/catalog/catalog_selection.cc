@@ -25,8 +25,9 @@ std::vector<SeriesEntry> Catalog::select(std::string_view namespace_name,
 }
 
 std::vector<SeriesRow> Catalog::select_rows(std::string_view namespace_name,
-                                            const wire::Selection& selection) const {
-  std::vector<SeriesRow> rows = rows_of(namespace_name, selection.selectors);
+                                            const wire::Selection& selection,
+                                            RowOrder order) const {
+  std::vector<SeriesRow> rows = rows_of(namespace_name, selection.selectors, order);
   if (selection.identity.empty()) return rows;
   // One after another, so that nobody who writes waits for all of them.
   std::string measurement;
@@ -69,7 +70,8 @@ Result<SeriesEntry> MemoryCatalog::find(std::string_view namespace_name, std::st
 }
 
 std::vector<SeriesRow> MemoryCatalog::rows_of(std::string_view namespace_name,
-                                              std::span<const wire::Selector> selectors) const {
+                                              std::span<const wire::Selector> selectors,
+                                              RowOrder order) const {
   std::vector<SeriesRow> rows;
   const ReaderLock lock(mutex_);
   std::vector<std::uint32_t> owners;
@@ -89,7 +91,7 @@ std::vector<SeriesRow> MemoryCatalog::rows_of(std::string_view namespace_name,
   for (const std::uint32_t owner : owners) {
     devices.clear();
     append_devices_of(owner, selectors, devices);
-    for (const std::uint32_t row : devices) append_series_of(row, selectors, rows);
+    for (const std::uint32_t row : devices) append_series_of(row, selectors, order, rows);
   }
   return rows;
 }
@@ -124,9 +126,9 @@ void MemoryCatalog::append_devices_of(std::uint32_t namespace_row,
   devices.erase(std::unique(devices.begin(), devices.end()), devices.end());
 }
 
-// In the order of their names, each once.
+// Each once.
 void MemoryCatalog::append_series_of(std::uint32_t device_row,
-                                     std::span<const wire::Selector> selectors,
+                                     std::span<const wire::Selector> selectors, RowOrder order,
                                      std::vector<SeriesRow>& rows) const {
   const auto before = static_cast<std::ptrdiff_t>(rows.size());
   std::vector<std::string_view> globs;
@@ -141,20 +143,30 @@ void MemoryCatalog::append_series_of(std::uint32_t device_row,
     const std::uint32_t row = find_series_row(device_row, wire::unescape_name(each.sensor));
     if (row != kNoRow && series_[row].durable) rows.push_back(row);
   }
+  constexpr std::string_view kAll = "*";
+  const bool are_all = std::find(globs.begin(), globs.end(), kAll) != globs.end();
   std::string name;
   for (std::uint32_t row = globs.empty() ? kNoRow : devices_[device_row].last_series; row != kNoRow;
        row = series_[row].before) {
     if (!series_[row].durable) continue;
+    if (are_all) {
+      rows.push_back(row);
+      continue;
+    }
     sensor_names_.read(series_[row].name, name);
     const bool is_meant = std::any_of(globs.begin(), globs.end(), [&name](std::string_view glob) {
       return wire::glob_matches(glob, name);
     });
     if (is_meant) rows.push_back(row);
   }
-  std::sort(rows.begin() + before, rows.end(),
-            [this](std::uint32_t a, std::uint32_t b) EC_REQUIRES_SHARED(mutex_) {
-              return a != b && sensor_names_.is_before(series_[a].name, series_[b].name);
-            });
+  if (order == RowOrder::Any) {
+    std::sort(rows.begin() + before, rows.end());
+  } else {
+    std::sort(rows.begin() + before, rows.end(),
+              [this](std::uint32_t a, std::uint32_t b) EC_REQUIRES_SHARED(mutex_) {
+                return a != b && sensor_names_.is_before(series_[a].name, series_[b].name);
+              });
+  }
   rows.erase(std::unique(rows.begin() + before, rows.end()), rows.end());
 }
 
@@ -171,6 +183,27 @@ Result<SeriesEntry> MemoryCatalog::series_at(SeriesRow row) const {
   const ReaderLock lock(mutex_);
   if (row >= series_.size() || !series_[row].durable) return not_found("the series is gone");
   return entry_of(row);
+}
+
+std::uint32_t MemoryCatalog::device_row_of(SeriesRow row) const {
+  const ReaderLock lock(mutex_);
+  return row < series_.size() && series_[row].durable ? series_[row].device_row : kNoDevice;
+}
+
+bool MemoryCatalog::read_series(SeriesRow row, SeriesEntry& entry, wire::Identity& identity) const {
+  const ReaderLock lock(mutex_);
+  if (row >= series_.size() || !series_[row].durable) return false;
+  const SensorRow& series = series_[row];
+  const DeviceRow& device = devices_[series.device_row];
+  entry.namespace_name = namespaces_[device.namespace_row].name;
+  entry.device = device.name;
+  sensor_names_.read(series.name, entry.sensor);
+  entry.id = id_of(series);
+  entry.identity.clear();
+  const wire::SeriesIdentity own = series.identity == IdentityTable::kUnknown
+                                       ? wire::identity_of_names(entry.sensor)
+                                       : identities_.at(series.identity, entry.sensor);
+  return wire::read_identity(own, device.name, entry.sensor, identity);
 }
 
 bool MemoryCatalog::read_names(SeriesRow row, std::string& namespace_name, std::string& device,

@@ -49,10 +49,13 @@ class MemoryCatalog final : public Catalog {
   Result<SeriesEntry> find(std::string_view namespace_name, std::string_view device,
                            std::string_view sensor) const override;
   std::vector<SeriesRow> rows_of(std::string_view namespace_name,
-                                 std::span<const wire::Selector> selectors) const override;
+                                 std::span<const wire::Selector> selectors,
+                                 RowOrder order = RowOrder::ByName) const override;
   Result<SeriesEntry> series_at(SeriesRow row) const override;
   bool read_names(SeriesRow row, std::string& namespace_name, std::string& device,
                   std::string& sensor) const override;
+  std::uint32_t device_row_of(SeriesRow row) const override;
+  bool read_series(SeriesRow row, SeriesEntry& entry, wire::Identity& identity) const override;
   void read_measurement(SeriesRow row, std::string& measurement) const override;
   std::vector<DeviceEntry> devices(std::string_view namespace_name,
                                    std::string_view device_glob) const override;
@@ -151,7 +154,8 @@ class MemoryCatalog final : public Catalog {
   void append_devices_of(std::uint32_t namespace_row, std::span<const wire::Selector> selectors,
                          std::vector<std::uint32_t>& devices) const EC_REQUIRES_SHARED(mutex_);
   void append_series_of(std::uint32_t device_row, std::span<const wire::Selector> selectors,
-                        std::vector<SeriesRow>& rows) const EC_REQUIRES_SHARED(mutex_);
+                        RowOrder order, std::vector<SeriesRow>& rows) const
+      EC_REQUIRES_SHARED(mutex_);
   std::size_t counted_namespaces() const EC_REQUIRES_SHARED(mutex_);
   static Status count_limit(const std::string& what, std::size_t limit);
   Status names_limit() const;

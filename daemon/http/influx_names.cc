@@ -81,8 +81,12 @@ void Names::take(const Name& name) {
 
 // In order, each once.
 void Names::sort() {
-  std::sort(names_.begin(), names_.end(),
-            [this](const Held& a, const Held& b) { return is_before(name_of(a), name_of(b)); });
+  std::sort(names_.begin(), names_.end(), [this](const Held& a, const Held& b) {
+    if (a.group != b.group || a.first != b.first) return is_before(name_of(a), name_of(b));
+    // Parts that are as long lie one behind another.
+    const std::string_view text = text_;
+    return text.substr(a.at, a.size) < text.substr(b.at, b.size);
+  });
   const auto is_same = [this](const Held& a, const Held& b) {
     return order_of(name_of(a)) == order_of(name_of(b));
   };

@@ -118,10 +118,10 @@ Result<Cell::Kind> MeasurementUnits::kind_of(Field& field) {
   const query::Reach* const reach = account_.asking().reach;
   for (const catalog::SeriesRow row : field.rows) {
     if (reach != nullptr && reach->patience != nullptr) EC_TRY(reach->patience->go_on());
-    const auto entry = account_.service().catalog().series_at(row);
-    if (!entry.ok()) continue;
+    const ReadableSeries* const series = look_at(row);
+    if (series == nullptr) continue;
     EC_ASSIGN_OR_RETURN(const std::optional<wire::ValueType> type,
-                        type_of_series(account_.service(), *entry));
+                        type_of_series(account_.service(), series->entry));
     if (type) merged.merge({kind_of_type(*type), false});
     if (merged.kind == Cell::Kind::Float) break;
   }
@@ -154,10 +154,11 @@ bool MeasurementUnits::is_asked(const std::string& field) const {
   });
 }
 
-Result<wire::Identity> MeasurementUnits::identity_of(catalog::SeriesRow row) const {
-  EC_ASSIGN_OR_RETURN(const catalog::SeriesEntry entry,
-                      account_.service().catalog().series_at(row));
-  return catalog::identity_of(entry);
+const ReadableSeries* MeasurementUnits::look_at(catalog::SeriesRow row) const {
+  looked_at_.row = row;
+  const bool is_there =
+      account_.service().catalog().read_series(row, looked_at_.entry, looked_at_.identity);
+  return is_there ? &looked_at_ : nullptr;
 }
 
 Status MeasurementUnits::choose(const Choice& choice) {
@@ -180,10 +181,10 @@ Status MeasurementUnits::gather() {
   for (const auto& [name, field] : fields_) {
     if (!are_counted && !is_asked(name)) continue;
     for (const catalog::SeriesRow row : field.rows) {
-      auto identity = identity_of(row);
-      if (!identity.ok()) continue;
-      if (!may_hold(choice_, {identity->measurement, identity->tags})) continue;
-      found.push_back({key_bytes(*identity), row});
+      const ReadableSeries* const series = look_at(row);
+      if (series == nullptr) continue;
+      if (!may_hold(choice_, {series->identity.measurement, series->identity.tags})) continue;
+      found.push_back({key_bytes(series->identity), row});
       read.push_back(row);
     }
   }
@@ -230,8 +231,9 @@ Status MeasurementUnits::limit_series() {
 }
 
 Result<UnitKey> MeasurementUnits::key(std::size_t unit) const {
-  EC_ASSIGN_OR_RETURN(wire::Identity identity, identity_of(rows_[units_[unit].first]));
-  return UnitKey{std::move(identity.measurement), std::move(identity.tags)};
+  const ReadableSeries* const series = look_at(rows_[units_[unit].first]);
+  if (series == nullptr) return not_found("the series is gone");
+  return UnitKey{series->identity.measurement, series->identity.tags};
 }
 
 Result<std::unique_ptr<PointSource>> MeasurementUnits::open(std::size_t unit) {
@@ -241,16 +243,16 @@ Result<std::unique_ptr<PointSource>> MeasurementUnits::open(std::size_t unit) {
   for (std::uint32_t i = 0; i < units_[unit].count; ++i) {
     const catalog::SeriesRow row = rows_[units_[unit].first + i];
     // Dropped since.
-    auto entry = account_.service().catalog().series_at(row);
-    if (!entry.ok()) continue;
-    EC_ASSIGN_OR_RETURN(wire::Identity identity, catalog::identity_of(*entry));
+    const ReadableSeries* const series = look_at(row);
+    if (series == nullptr) continue;
+    const wire::Identity& identity = series->identity;
     if (!std::exchange(has_tags, true))
-      set_tags(choice_, {std::move(identity.measurement), std::move(identity.tags)}, tags);
+      set_tags(choice_, {identity.measurement, identity.tags}, tags);
     for (std::size_t c = 0; c < choice_.columns.size(); ++c) {
       const Column& column = choice_.columns[c];
       if (column.is_tag || column.kind == Cell::Kind::Null || column.name != identity.field)
         continue;
-      auto reader = std::make_unique<SeriesReader>(account_, row, entry->id, choice_.span,
+      auto reader = std::make_unique<SeriesReader>(account_, row, series->entry.id, choice_.span,
                                                    choice_.is_descending, column.kind);
       EC_TRY(reader->begin());
       parts.push_back({c, !column.is_condition, std::move(reader)});

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "influxql/reading_account.h"
+#include "influxql/series_view.h"
 #include "influxql/units.h"
 
 namespace edgecase::influxql {
@@ -42,9 +43,11 @@ class MeasurementUnits final : public Units {
   bool is_asked(const std::string& field) const;
   Status gather();
   Status limit_series();
-  Result<wire::Identity> identity_of(catalog::SeriesRow row) const;
+  // Until the next call; null: the series is gone.
+  const ReadableSeries* look_at(catalog::SeriesRow row) const;
 
   ReadingAccount& account_;
+  mutable ReadableSeries looked_at_;
   std::map<std::string, Field> fields_;
   std::set<std::string> tags_;
   Choice choice_;

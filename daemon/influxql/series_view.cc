@@ -60,13 +60,8 @@ Status each_of_rows(const catalog::Catalog& catalog, std::span<const catalog::Se
       catalog.read_measurement(row, measurement);
       if (!is_meant(measurement)) continue;
     }
-    auto entry = catalog.series_at(row);
-    if (!entry.ok()) continue;
     series.row = row;
-    series.entry = *std::move(entry);
-    auto identity = catalog::identity_of(series.entry);
-    if (!identity.ok()) continue;
-    series.identity = *std::move(identity);
+    if (!catalog.read_series(row, series.entry, series.identity)) continue;
     if (!is_meant(series.identity.measurement)) continue;
     if (condition) {
       for (std::size_t i = 0; i < names.size(); ++i) {

@@ -20,7 +20,7 @@ namespace edgecase::influxql {
 
 struct ReadableSeries {
   catalog::SeriesRow row = 0;
-  catalog::SeriesEntry entry;
+  catalog::SeriesEntry entry;  // without the bytes of its identity
   wire::Identity identity;
 };
 
@@ -30,8 +30,8 @@ using SeriesTaker = std::function<Status(const ReadableSeries& series)>;
 // Every series of `database` that `asking` may read and whose measurement is one of `sources`
 // (none: all; those with a statement inside are passed over) and that `where` does not exclude: of
 // it, comparisons of tags count. Those of time and of the series' own field exclude nothing; other
-// names that are no tag of it compare as an empty text. In the catalog's order. InvalidArgument: a
-// wrong regular expression. NotFound: "database not found: x".
+// names that are no tag of it compare as an empty text. Those of a device follow one another.
+// InvalidArgument: a wrong regular expression. NotFound: "database not found: x".
 Status each_series(query::QueryService& service, const Asking& asking, const std::string& database,
                    const std::vector<Source>& sources, const std::optional<Expr>& where,
                    const SeriesTaker& take);

@@ -64,14 +64,14 @@ Status QueryService::withhold(const auth::Principal& principal, std::string_view
   std::uint64_t count = 0;
   Status refused;
   // A device's series follow one another.
-  std::string namespace_name, device;
+  std::string namespace_name, device, sensor;
+  std::uint32_t device_row = catalog::kNoDevice;
   bool is_refused = false;
   std::erase_if(series, [&](catalog::SeriesRow row) {
-    auto entry = catalog_.series_at(row);
-    if (!entry.ok()) return true;
-    if (entry->namespace_name == namespace_name && entry->device == device) return is_refused;
-    namespace_name = std::move(entry->namespace_name);
-    device = std::move(entry->device);
+    const std::uint32_t next = catalog_.device_row_of(row);
+    if (next == device_row && next != catalog::kNoDevice) return is_refused;
+    if (!catalog_.read_names(row, namespace_name, device, sensor)) return true;
+    device_row = next;
     const Status checked = devices_->check_purpose(namespace_name, device, read_for);
     is_refused = !checked.ok();
     if (is_refused && count++ == 0) refused = checked;
@@ -186,7 +186,8 @@ Result<QueryService::Rows> QueryService::readable(const auth::Principal& princip
   if (!is_there || !auth::allows_namespace(principal, namespace_name))
     return not_found("database not found: " + namespace_name);
   const wire::Selection all;
-  EC_ASSIGN_OR_RETURN(Found found, select(auth::Operation::Read, principal, namespace_name, all));
+  EC_ASSIGN_OR_RETURN(Found found, select(auth::Operation::Read, principal, namespace_name, all,
+                                          catalog::RowOrder::Any));
   EC_TRY(withhold(principal, purpose, all, found.series,
                   reach == nullptr ? nullptr : &reach->withheld));
   return std::move(found.series);
@@ -202,7 +203,8 @@ bool QueryService::may_reach(auth::Operation operation, const auth::Principal& p
 Result<QueryService::Found> QueryService::select(auth::Operation operation,
                                                  const auth::Principal& principal,
                                                  const std::string& namespace_name,
-                                                 const wire::Selection& selection) const {
+                                                 const wire::Selection& selection,
+                                                 catalog::RowOrder order) const {
   std::vector<wire::LeftSelector> left;
   EC_ASSIGN_OR_RETURN(wire::Selection allowed,
                       auth::authorize(operation, principal, namespace_name, selection, left));
@@ -211,7 +213,7 @@ Result<QueryService::Found> QueryService::select(auth::Operation operation,
     return not_found("no namespace " + namespace_name);
   }
   const auto rows_of = [&] {
-    Rows rows = catalog_.select_rows(namespace_name, allowed);
+    Rows rows = catalog_.select_rows(namespace_name, allowed, order);
     if (principal.grant) {
       std::erase_if(rows,
                     [&](catalog::SeriesRow row) { return !may_reach(operation, principal, row); });

@@ -195,7 +195,8 @@ class QueryService {
     std::vector<LeftOutReadings> left_out;
   };
   Result<Found> select(auth::Operation operation, const auth::Principal& principal,
-                       const std::string& namespace_name, const wire::Selection& selection) const;
+                       const std::string& namespace_name, const wire::Selection& selection,
+                       catalog::RowOrder order = catalog::RowOrder::ByName) const;
   // What one question may take, from now on; questions under way keep what they began with.
   void set_limits(const QueryLimits& limits) EC_EXCLUDES(limits_mutex_) {
     const MutexLock lock(limits_mutex_);

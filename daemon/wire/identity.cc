@@ -44,26 +44,29 @@ void add_tag(std::string_view key, std::string_view value, Identity::Tags& tags)
   tags.emplace(at, key, value);
 }
 
-// What the name of a sensor says.
-Identity read_name(std::size_t measurement_bytes, std::string_view sensor) {
-  Identity made;
+// What the name of a sensor says. Its strings are put into those that are there.
+void read_name(std::size_t measurement_bytes, std::string_view sensor, Identity& made) {
   made.measurement = sensor.substr(0, measurement_bytes);
   made.field = kValueField;
+  std::size_t tags = 0;
   std::string_view rest = sensor.substr(made.measurement.size());
   if (rest.starts_with('.')) {
     const std::size_t end = std::min(rest.find('{'), rest.size());
     made.field = rest.substr(1, end - 1);
     rest.remove_prefix(end);
   }
-  if (!rest.starts_with('{') || !rest.ends_with('}')) return made;
-  rest = rest.substr(1, rest.size() - 2);
+  const bool has_tags = rest.starts_with('{') && rest.ends_with('}');
+  rest = has_tags ? rest.substr(1, rest.size() - 2) : std::string_view();
   while (!rest.empty()) {
     const std::string_view tag = rest.substr(0, rest.find(','));
     const std::size_t equals = std::min(tag.find('='), tag.size());
-    made.tags.emplace_back(tag.substr(0, equals), tag.substr(std::min(equals + 1, tag.size())));
+    if (tags == made.tags.size()) made.tags.emplace_back();
+    made.tags[tags].first = tag.substr(0, equals);
+    made.tags[tags].second = tag.substr(std::min(equals + 1, tag.size()));
+    ++tags;
     rest.remove_prefix(std::min(tag.size() + 1, rest.size()));
   }
-  return made;
+  made.tags.resize(tags);
 }
 
 }  // namespace
@@ -115,24 +118,33 @@ std::string_view measurement_of(ByteView bytes) {
   return bytes.substr(0, size);
 }
 
-Identity identity_of(const SeriesIdentity& given, std::string_view device,
-                     std::string_view sensor) {
-  Identity made;
+bool read_identity(const SeriesIdentity& given, std::string_view device, std::string_view sensor,
+                   Identity& made) {
+  bool is_whole = true;
   if (given.body.empty()) {
-    made = read_name(given.measurement_bytes, sensor);
-  } else if (auto body = decode_identity(given.body); body.ok()) {
-    made = *std::move(body);
+    read_name(given.measurement_bytes, sensor, made);
+  } else {
+    auto body = decode_identity(given.body);
+    is_whole = body.ok();
+    made = is_whole ? *std::move(body) : Identity();
   }
-  if (given.device_keys.empty()) return made;
+  if (given.device_keys.empty()) return is_whole;
   const std::size_t between = given.device_keys.find(kBetweenKeys);
   if (between == std::string_view::npos) {
     add_tag(given.device_keys, device, made.tags);
-    return made;
+    return is_whole;
   }
   const std::size_t dot = std::min(device.find('.'), device.size());
   add_tag(given.device_keys.substr(0, between), device.substr(0, dot), made.tags);
   add_tag(given.device_keys.substr(between + 1), device.substr(std::min(dot + 1, device.size())),
           made.tags);
+  return is_whole;
+}
+
+Identity identity_of(const SeriesIdentity& given, std::string_view device,
+                     std::string_view sensor) {
+  Identity made;
+  read_identity(given, device, sensor, made);
   return made;
 }
 

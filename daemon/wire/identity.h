@@ -65,6 +65,9 @@ struct SeriesIdentity {
 };
 // `body` must be an identity's bytes, or empty.
 Identity identity_of(const SeriesIdentity& given, std::string_view device, std::string_view sensor);
+// The same, put into what another one was in. False: `body` is no identity's bytes.
+bool read_identity(const SeriesIdentity& given, std::string_view device, std::string_view sensor,
+                   Identity& made);
 // The way back; `body` is where the bytes lie that the result may view, beside `identity`.
 SeriesIdentity series_identity(const Identity& identity, std::string_view device,
                                std::string_view sensor, Bytes& body);
