@@ -50,15 +50,27 @@ struct Lines {
   std::map<std::string, wire::Identity> identities() {
     std::map<std::string, wire::Identity> all;
     const auto rows = catalog->select_rows("", wire::Selector{});
+    const wire::Selector any;
+    std::vector<SeriesRow> by_row = catalog->rows_of("", {&any, 1}, RowOrder::Any);
+    CHECK(std::set<SeriesRow>(by_row.begin(), by_row.end()) ==
+          std::set<SeriesRow>(rows.begin(), rows.end()));
     std::size_t at = 0;
     std::string measurement;
+    SeriesEntry read;  // one after another
+    wire::Identity identity;
     for (const SeriesEntry& entry : catalog->select("", wire::Selector{})) {
-      catalog->read_measurement(rows.at(at++), measurement);
+      catalog->read_measurement(rows.at(at), measurement);
+      REQUIRE(catalog->read_series(rows.at(at), read, identity));
+      CHECK(catalog->device_row_of(rows.at(at)) != kNoDevice);
+      ++at;
       all[entry.device + "/" + entry.sensor] =
           entry.identity.empty()
               ? wire::identity_of(wire::identity_of_names(entry.sensor), entry.device, entry.sensor)
               : wire::decode_identity(entry.identity).value();
       CHECK(all[entry.device + "/" + entry.sensor].measurement == measurement);
+      CHECK(all[entry.device + "/" + entry.sensor] == identity);
+      CHECK(read.id == entry.id);
+      CHECK(read.device + "/" + read.sensor == entry.device + "/" + entry.sensor);
     }
     return all;
   }
