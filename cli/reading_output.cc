@@ -124,6 +124,29 @@ void add_format_option(CLI::App& command, std::string& format) {
       ->excludes(option);
 }
 
+void add_layout_options(CLI::App& command, LayoutArguments& arguments) {
+  command
+      .add_option("--layout", arguments.layout,
+                  "long: a reading a row; wide: a column for each series. Default: long")
+      ->check(CLI::IsMember({"long", "wide"}));
+  command.add_option(
+      "--fill", arguments.fill,
+      "With --layout wide, cells without a reading: none, null (windows without any have\n"
+      "rows), previous, linear, or a number. Default: none");
+}
+
+Status check_layout(const LayoutArguments& arguments, std::string_view format) {
+  if (!is_wide(arguments))
+    return arguments.fill.empty() ? ok() : invalid_argument("--fill is of --layout wide");
+  if (format.empty() || format == "csv" || format == "ndjson" || format == "json") return ok();
+  return invalid_argument("--layout wide is of --format csv, ndjson and json");
+}
+
+void append_layout(const LayoutArguments& arguments, Parameters& parameters) {
+  if (is_wide(arguments)) parameters.emplace_back("layout", arguments.layout);
+  if (!arguments.fill.empty()) parameters.emplace_back("fill", arguments.fill);
+}
+
 bool is_columnar(std::string_view format) {
   return format == "parquet" || format == "arrow";
 }

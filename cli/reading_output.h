@@ -27,6 +27,18 @@ struct ReadingOutput {
   Zone zone;  // of tables
 };
 
+struct LayoutArguments {
+  std::string layout, fill;  // "": long, none
+};
+// --layout, --fill.
+void add_layout_options(CLI::App& command, LayoutArguments& arguments);
+inline bool is_wide(const LayoutArguments& arguments) {
+  return arguments.layout == "wide";
+}
+Status check_layout(const LayoutArguments& arguments, std::string_view format);
+// As the daemon's parameters.
+void append_layout(const LayoutArguments& arguments, Parameters& parameters);
+
 // --format.
 void add_format_option(CLI::App& command, std::string& format);
 // Whether a format is a file of columns, which no terminal shows, and which has no lines.

@@ -36,6 +36,7 @@ struct ExportArguments {
   std::string purpose;
   std::string output;
   std::string format = "csv";
+  LayoutArguments layout;
   bool resume = false;
 };
 
@@ -86,6 +87,10 @@ Status check(const ExportArguments& arguments) {
   if (!arguments.filter.owner.empty()) EC_TRY(check_owner(arguments));
   EC_TRY(check_selection(arguments.selection));
   EC_TRY(check_range(arguments.range));
+  EC_TRY(check_layout(arguments.layout, arguments.format));
+  if (is_wide(arguments.layout) && is_directory_target(arguments.output)) {
+    return invalid_argument("--layout wide puts all series into one file, name it with -o FILE");
+  }
   if (!arguments.filter.empty() && !is_all_of_owner(arguments) &&
       (arguments.resume || is_directory_target(arguments.output))) {
     return invalid_argument("devices by what is said of them go into one file, or to stdout");
@@ -130,7 +135,7 @@ int export_to_file(const ExportArguments& arguments, const std::string& path) {
                     wire::kExitFailed);
   Result<TargetFile> file = TargetFile::open_output(arguments.output);
   if (!file.ok()) return report_failure(file.status());
-  const bool has_lines = !is_columnar(arguments.format);
+  const bool has_lines = !is_columnar(arguments.format) && !is_wide(arguments.layout);
   Progress progress("export", has_lines ? total : 0, "readings");
   Status written;
   Status status = client.get(path, [&](std::string_view piece) {
@@ -182,6 +187,7 @@ int run_export(const ExportArguments& arguments) {
   append_device_filter(arguments.filter, FilterNames::OfPurpose, parameters);
   if (!arguments.purpose.empty()) parameters.emplace_back("purpose", arguments.purpose);
   append_range(arguments.range, parameters);
+  append_layout(arguments.layout, parameters);
   const std::string path = path_with(wire::routes::kQuery, parameters);
   if (arguments.output.empty() || arguments.output == "-") return export_to_stdout(arguments, path);
   return export_to_file(arguments, path);
@@ -228,6 +234,7 @@ void add_export_command(CLI::App& app, Action& action) {
                    "csv, ndjson, line (Influx line protocol), parquet or arrow (Feather)")
       ->check(CLI::IsMember({"csv", "ndjson", "line", "parquet", "arrow"}))
       ->capture_default_str();
+  add_layout_options(*command, arguments->layout);
   command->add_flag("--resume", arguments->resume,
                     "Continue an export into a directory: files that are there stay");
   add_namespace_options(*command, arguments->namespaces, AllNamespaces::Allowed);

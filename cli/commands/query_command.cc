@@ -27,6 +27,7 @@ struct QueryArguments {
   std::string aggregate;
   std::optional<std::uint64_t> limit;
   bool descending = false;
+  LayoutArguments layout;
 };
 
 Status check(const QueryArguments& arguments) {
@@ -37,8 +38,8 @@ Status check(const QueryArguments& arguments) {
     if (every == 0) return invalid_argument("--every must be longer than nothing, as in 1h");
     if (arguments.aggregate.empty()) return invalid_argument("--every needs --agg, as in mean");
   }
-  if (!arguments.aggregate.empty()) return wire::parse_aggregate(arguments.aggregate).status();
-  return ok();
+  if (!arguments.aggregate.empty()) EC_TRY(wire::parse_aggregate(arguments.aggregate).status());
+  return check_layout(arguments.layout, arguments.output.format);
 }
 
 int run_query(const QueryArguments& arguments) {
@@ -52,8 +53,11 @@ int run_query(const QueryArguments& arguments) {
     parameters.emplace_back("limit", std::to_string(*arguments.limit));
   }
   if (arguments.descending) parameters.emplace_back("desc", "true");
+  append_layout(arguments.layout, parameters);
 
   ReadingOutput output = arguments.output;
+  // Its columns are as many as there are series: no table of a terminal.
+  if (is_wide(arguments.layout) && output.format.empty()) output.format = "csv";
   output.limit = arguments.limit;
   output.zone = arguments.range.zone;
   DaemonClient client(arguments.connection);
@@ -78,12 +82,14 @@ void add_query_command(CLI::App& app, Action& action) {
       "--limit", arguments->limit,
       "Print at most this many readings. Default: all; of a table on a terminal 1000");
   command->add_flag("--desc", arguments->descending, "Newest first. Default: oldest first");
+  add_layout_options(*command, arguments->layout);
   add_format_option(*command, arguments->output.format);
   add_purpose_option(*command, arguments->output.purpose);
   add_namespace_options(*command, arguments->output.namespaces, AllNamespaces::Allowed);
   add_connection_options(*command, arguments->connection);
   command->footer(
       help_footer({"edgecase query 'kitchen/*' --since 24h --every 1h --agg mean",
+                   "edgecase query 'kitchen/*' --layout wide --every 1h --agg mean --fill previous",
                    "edgecase query --measurement cpu --tag host=pi --field usage_idle --since 1h",
                    "edgecase query boiler/temp --from 2026-11-01 --format csv > nov.csv"}));
   command->callback(

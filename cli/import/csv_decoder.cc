@@ -8,6 +8,7 @@
 #include "wire/base64.h"
 #include "wire/decimal.h"
 #include "wire/names.h"
+#include "wire/percent.h"
 #include "wire/reading_key.h"
 #include "wire/time_text.h"
 
@@ -81,7 +82,43 @@ Status CsvDecoder::take_header() {
   return form_.is_foreign() ? take_foreign_header() : take_own_header();
 }
 
+bool CsvDecoder::is_own_wide() const {
+  return fields_.size() > 1 && fields_[0] == "time" &&
+         std::all_of(fields_.begin() + 1, fields_.end(), [](std::string_view name) {
+           return name.find('/') != std::string_view::npos;
+         });
+}
+
+// DEVICE/SENSOR, or NAMESPACE/DEVICE/SENSOR: names have no slash.
+Status CsvDecoder::take_own_wide_header() {
+  is_own_wide_ = true;
+  time_columns_ = {0};
+  if (fields_.size() - 1 > kValueColumnsMax) {
+    return invalid_argument(std::to_string(fields_.size() - 1) + " columns of values, at most " +
+                            std::to_string(kValueColumnsMax));
+  }
+  for (std::size_t i = 1; i < fields_.size(); ++i) {
+    ValueColumn column{i, ""};
+    std::string_view rest = fields_[i];
+    const auto slashes = std::count(rest.begin(), rest.end(), '/');
+    const auto next = [&rest] {
+      const std::string_view name = rest.substr(0, rest.find('/'));
+      rest.remove_prefix(std::min(rest.size(), name.size() + 1));
+      return std::string(name);
+    };
+    column.namespace_name = slashes > 1 ? next() : std::string(default_namespace_);
+    column.device = next();
+    column.sensor = std::string(rest);
+    EC_TRY(wire::check_name("namespace", column.namespace_name));
+    EC_TRY(wire::check_name("device", column.device));
+    EC_TRY(wire::check_name("sensor", column.sensor));
+    value_columns_.push_back(std::move(column));
+  }
+  return ok();
+}
+
 Status CsvDecoder::take_own_header() {
+  if (is_own_wide()) return take_own_wide_header();
   for (std::size_t i = 0; i < fields_.size(); ++i) {
     const auto known = std::find(kColumnNames.begin(), kColumnNames.end(), fields_[i]);
     const std::string name = "\"" + std::string(fields_[i].substr(0, wire::kNameMaxBytes)) + "\"";
@@ -217,13 +254,15 @@ void CsvDecoder::tell(std::uint64_t line, const Status& why) {
 
 Status CsvDecoder::take_record(wire::ReadingBatch& batch) {
   fields_.clear();
+  are_quoted_.clear();
   const std::array<char, 2> end_characters = {form_.delimiter, '\n'};
   const std::string_view ends(end_characters.data(), end_characters.size());
   const std::string_view begin = rest_;
   const std::uint64_t begin_line = line_;
   while (true) {
     std::string_view text;
-    if (rest_.starts_with('"')) {
+    are_quoted_.push_back(rest_.starts_with('"'));
+    if (are_quoted_.back()) {
       if (const Status status = take_quoted_field(text, batch); !status.ok()) {
         // Only the line that it began in is given up.
         rest_ = begin.substr(std::min(begin.find('\n'), begin.size() - 1) + 1);
@@ -279,7 +318,60 @@ std::string_view CsvDecoder::field(Column column) const {
   return columns_[column] == SIZE_MAX ? std::string_view() : fields_[columns_[column]];
 }
 
+Status CsvDecoder::add_own_wide_readings(std::uint64_t line, wire::ReadingBatch& batch) {
+  if (fields_.size() != column_count_) {
+    return invalid_argument(std::to_string(fields_.size()) + " fields where the first line names " +
+                            std::to_string(column_count_));
+  }
+  const Result<std::int64_t> time_ns = time_of_record();
+  if (!time_ns.ok()) return invalid_argument("column time: " + time_ns.status().message());
+  for (const ValueColumn& column : value_columns_) {
+    if (fields_[column.index].empty() && !are_quoted_[column.index]) continue;
+    const auto value = build_own_cell(column, batch);
+    Status status = value.status();
+    if (status.ok() && *value) status = wire::check_value(**value);
+    if (!status.ok()) {
+      tell(line, status.with_context("column " + column.device + "/" + column.sensor + ": "));
+      continue;
+    }
+    if (!*value) {
+      ++no_values_;
+      continue;
+    }
+    wire::Reading reading;
+    reading.namespace_name = column.namespace_name;
+    reading.device = column.device;
+    reading.sensor = column.sensor;
+    reading.time_ns = *time_ns;
+    reading.value = **value;
+    batch.readings.push_back(reading);
+  }
+  return ok();
+}
+
+// `base64:DATA` or `base64;TYPE:DATA`; a number without a point or an exponent is an int.
+Result<std::optional<wire::Value>> CsvDecoder::build_own_cell(const ValueColumn& column,
+                                                              wire::ReadingBatch& batch) const {
+  const std::string_view text = fields_[column.index];
+  if (are_quoted_[column.index]) return parse_value(text, "text");
+  constexpr std::string_view kBytesMark = "base64";
+  const std::size_t colon = text.find(':');
+  if (text.starts_with(kBytesMark) && colon != std::string_view::npos) {
+    std::string_view type = text.substr(kBytesMark.size(), colon - kBytesMark.size());
+    if (type.empty() || type.starts_with(';')) {
+      std::string named = "bytes";
+      if (!type.empty()) named += ";" + wire::percent_decode(type.substr(1));
+      EC_ASSIGN_OR_RETURN(const wire::Value value,
+                          parse_bytes(text.substr(colon + 1), batch.keep(named), batch));
+      return std::optional(value);
+    }
+  }
+  const bool is_int = text.find_first_not_of("-0123456789") == std::string_view::npos;
+  return parse_value(text, is_int ? "int" : "", {form_.decimal_mark, true});
+}
+
 Status CsvDecoder::add_readings(std::uint64_t line, wire::ReadingBatch& batch) {
+  if (is_own_wide_) return add_own_wide_readings(line, batch);
   EC_ASSIGN_OR_RETURN(wire::Reading reading, begin_reading());
   if (value_columns_.empty()) {
     reading.sensor = field(kSensor);

@@ -7,6 +7,9 @@
 // RFC 4180, lines end in LF or CRLF. A bad record costs itself alone; where a quote is never
 // closed, its first line.
 //
+// What export writes with --layout wide is known by its first line: `time`, and else names with a
+// slash. Its cells tell their types, a text by its quotes (daemon/http/wide_pieces.h).
+//
 // A file that is not EdgeCase's own says in its form which columns are what. It may be wide: a
 // column for each sensor, whose name is the column's; then a cell costs itself alone.
 //
@@ -84,10 +87,13 @@ class CsvDecoder {
   struct ValueColumn {
     std::size_t index = 0;
     std::string sensor;
+    std::string device = {}, namespace_name = {};  // of a file of --layout wide
   };
 
   Status take_header();
   Status take_own_header();
+  bool is_own_wide() const;
+  Status take_own_wide_header();
   Status take_foreign_header();
   Status unknown_column(std::string_view name) const;
   Status find_column(std::string_view name, std::size_t& index) const;
@@ -96,6 +102,9 @@ class CsvDecoder {
   Status take_record(wire::ReadingBatch& batch);
   Status take_quoted_field(std::string_view& text, wire::ReadingBatch& batch);
   Status add_readings(std::uint64_t line, wire::ReadingBatch& batch);
+  Status add_own_wide_readings(std::uint64_t line, wire::ReadingBatch& batch);
+  Result<std::optional<wire::Value>> build_own_cell(const ValueColumn& column,
+                                                    wire::ReadingBatch& batch) const;
   // A reading with all but sensor and value; then these, and the reading into `batch`.
   Result<wire::Reading> begin_reading();
   Status add_reading(wire::Reading reading, std::string_view value, wire::ReadingBatch& batch);
@@ -115,6 +124,8 @@ class CsvDecoder {
   std::vector<ValueColumn> value_columns_;  // empty: the file is long
   std::size_t column_count_ = 0;
   std::vector<std::string_view> fields_;
+  std::vector<bool> are_quoted_;  // of these
+  bool is_own_wide_ = false;
   std::uint64_t line_ = 1;
   bool counts_times_ = false;
   std::uint64_t no_values_ = 0;

@@ -29,11 +29,11 @@ std::uint32_t Column::index_of(std::string_view text) {
   return index;
 }
 
-void Column::add_name(std::uint32_t index) {
+void Column::add_name(std::uint32_t index, std::uint32_t count) {
   if (!runs.empty() && runs.back().index == index) {
-    ++runs.back().rows;
+    runs.back().rows += count;
   } else {
-    runs.push_back({index, 1});
+    runs.push_back({index, count});
   }
 }
 
@@ -124,6 +124,26 @@ void ReadingTable::add(const wire::Reading& reading, bool is_told) {
       break;
   }
   if (is_told) text_bytes_ += value.type >= wire::ValueType::Text ? value.text.size() : 0;
+}
+
+void ReadingTable::add(const wire::Numbers& numbers) {
+  if (numbers.empty()) return;
+  const auto count = static_cast<std::uint32_t>(numbers.size());
+  columns_[kNamespace].add_name(namespace_, count);
+  columns_[kDevice].add_name(device_, count);
+  columns_[kSensor].add_name(sensor_, count);
+  const auto type = numbers.is_float ? wire::ValueType::Float64 : wire::ValueType::Int64;
+  columns_[kType].add_name(static_cast<std::uint32_t>(type) - 1, count);
+  std::vector<std::int64_t>& times = columns_[kTime].whole;
+  times.insert(times.end(), numbers.times_ns.begin(), numbers.times_ns.end());
+  for (std::size_t i = 0; i < numbers.size(); ++i, ++rows_) {
+    columns_[kValue].rows.push_back(rows_);
+    columns_[kValue].numbers.push_back(numbers.is_float ? numbers.float64(i)
+                                                        : static_cast<double>(numbers.int64(i)));
+    if (numbers.is_float) continue;
+    columns_[kInt].rows.push_back(rows_);
+    columns_[kInt].whole.push_back(numbers.int64(i));
+  }
 }
 
 void ReadingTable::clear_rows() {

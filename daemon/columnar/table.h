@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "edgecase/status.h"
+#include "wire/numbers.h"
 #include "wire/reading.h"
 
 namespace edgecase::columnar {
@@ -59,7 +60,7 @@ struct Column {
   std::map<std::string, std::uint32_t, std::less<>> known = {};
 
   std::uint32_t index_of(std::string_view text);
-  void add_name(std::uint32_t index);
+  void add_name(std::uint32_t index, std::uint32_t count = 1);
   void add_text(std::uint32_t row, std::string_view text);
   void forget_names();
 };
@@ -78,7 +79,10 @@ class ReadingTable {
   // `time_ns` is set. The value of a cell that is too large is left out by the caller: `is_told`
   // false adds the row without it.
   void add(const wire::Reading& reading, bool is_told = true);
+  // Readings behind one of the same series.
+  void add(const wire::Numbers& numbers);
   std::uint32_t rows() const { return rows_; }
+  std::size_t room() const { return kRowsPerGroup - rows_; }
   bool is_full() const { return rows_ >= kRowsPerGroup || text_bytes_ >= kTextBytesPerGroup; }
   const std::vector<Column>& columns() const { return columns_; }
   // For the next group. Names stay where they were known before.

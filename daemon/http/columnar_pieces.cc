@@ -112,6 +112,7 @@ Result<bool> ColumnarPieces::fill(std::string& piece) {
   }
   const std::int64_t begin_ns = system_clock().boot_ns();
   wire::Reading reading;
+  std::uint32_t steps = 0;
   while (!table_.is_full()) {
     EC_ASSIGN_OR_RETURN(const bool more, cursor_->next(reading));
     if (!more) {
@@ -120,7 +121,8 @@ Result<bool> ColumnarPieces::fill(std::string& piece) {
       return false;
     }
     EC_TRY(add(reading));
-    const bool looks = table_.rows() % kRowsPerClockLook == 0;
+    table_.add(cursor_->take_numbers(table_.room()));
+    const bool looks = ++steps % kRowsPerClockLook == 0;
     if (looks && system_clock().boot_ns() - begin_ns > kPieceNs) return true;
   }
   EC_TRY(write_group(piece));

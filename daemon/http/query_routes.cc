@@ -11,6 +11,7 @@
 #include "http/http_routes.h"
 #include "http/reading_pieces.h"
 #include "http/refusal.h"
+#include "http/wide_pieces.h"
 #include "wire/names.h"
 #include "wire/query_request.h"
 #include "wire/reading_format.h"
@@ -107,6 +108,50 @@ class ExplainedPieces final : public PieceSource {
  private:
   const std::unique_ptr<query::ReadingCursor> cursor_;
 };
+
+enum class Layout : unsigned char { Long, Wide };
+
+Result<Layout> layout_parameter(const Call& call) {
+  const std::string text = call.parameter("layout");
+  if (text == "wide") {
+    for (const char* name : {"moment", "explain"}) {
+      if (call.has(name)) return invalid_argument(std::string(name) + " is of layout=long");
+    }
+    return Layout::Wide;
+  }
+  if (!text.empty() && text != "long") return invalid_argument("layout is none of long, wide");
+  if (call.has("fill")) return invalid_argument("fill is of layout=wide: cells without a reading");
+  return Layout::Long;
+}
+
+Result<wire::ReadingFormat> wide_format(const Call& call) {
+  if (!call.has("format")) return wire::ReadingFormat::Ndjson;
+  if (!parse_columnar_format(call.parameter("format"))) {
+    EC_ASSIGN_OR_RETURN(const auto format, wire::parse_reading_format(call.parameter("format")));
+    if (format != wire::ReadingFormat::Line) return format;
+  }
+  return invalid_argument("layout=wide is of csv, ndjson and json");
+}
+
+Status answer_wide(const HttpContext& context, Call& call, const wire::QueryRequest& request) {
+  EC_ASSIGN_OR_RETURN(const wire::ReadingFormat format, wide_format(call));
+  query::FillRule fill;
+  if (call.has("fill")) {
+    EC_ASSIGN_OR_RETURN(fill, query::parse_fill(call.parameter("fill")));
+  }
+  query::Reach reach;
+  reach.patience = call.exchange.patience;
+  auto rows = context.parts.query.wide(call.principal(), request, fill, &reach);
+  tell_withheld(call, reach.withheld);
+  EC_TRY(rows.status());
+  if (reach.has_identities) call.response.set_header(wire::routes::kNotToldHeader, "identity");
+  call.exchange.audit.reach = std::move(reach);
+  const std::string content_type(wire::content_type_of(format));
+  answer_in_pieces(
+      call, content_type.c_str(),
+      std::make_shared<WidePieces>(*std::move(rows), format, namespace_parameter(call).empty()));
+  return ok();
+}
 
 // `reach.series` is what a file of columns says of its series.
 void answer_columns(const HttpContext& context, Call& call, ColumnarFormat format,
@@ -249,7 +294,14 @@ Result<catalog::DevicePage> page_parameters(const Call& call) {
 
 void get_query(HttpContext& context, Call& call) {
   const auto request = query_request(context, call);
+  const auto layout = layout_parameter(call);
   if (!request.ok()) return call.answer_error(request.status());
+  if (!layout.ok()) return call.answer_error(layout.status());
+  if (*layout == Layout::Wide) {
+    const Status answered = answer_wide(context, call, *request);
+    if (!answered.ok()) call.answer_error(answered);
+    return;
+  }
   auto moment = moment_parameter(context, call);
   if (!moment.ok()) return call.answer_error(moment.status());
   std::vector<catalog::SeriesRow> series;

@@ -7,6 +7,7 @@
 
 #include "query/cursors.h"
 #include "query/series_scan.h"
+#include "query/wide_rows.h"
 
 namespace edgecase::query {
 namespace {
@@ -254,6 +255,13 @@ Status QueryService::check_exact(const std::string& namespace_name,
 Result<std::unique_ptr<ReadingCursor>> QueryService::query(const auth::Principal& principal,
                                                            const wire::QueryRequest& request,
                                                            Reach* reach) {
+  EC_ASSIGN_OR_RETURN(Found found, find_readable(principal, request, reach));
+  return run(request, std::move(found), nullptr, reach);
+}
+
+Result<QueryService::Found> QueryService::find_readable(const auth::Principal& principal,
+                                                        const wire::QueryRequest& request,
+                                                        Reach* reach) const {
   EC_TRY(check_request(request));
   EC_ASSIGN_OR_RETURN(Found found, select_requested(principal, request));
   if (request.owner.empty()) {
@@ -261,7 +269,41 @@ Result<std::unique_ptr<ReadingCursor>> QueryService::query(const auth::Principal
                     reach == nullptr ? nullptr : &reach->withheld));
   }
   add_to(reach, found.series);
-  return run(request, std::move(found), nullptr, reach);
+  return found;
+}
+
+Result<std::unique_ptr<WideRows>> QueryService::wide(const auth::Principal& principal,
+                                                     const wire::QueryRequest& request,
+                                                     const FillRule& fill, Reach* reach) {
+  EC_ASSIGN_OR_RETURN(Found found, find_readable(principal, request, reach));
+  if (found.series.size() > kWideColumnsMax) {
+    return limit_reached(
+        std::to_string(found.series.size()) + " series would be as many columns, " + "at most " +
+        std::to_string(kWideColumnsMax) + " go side by side: ask for fewer, or for layout=long");
+  }
+  LeftOut left_out;
+  for (LeftOutReadings& each : found.left_out) left_out.add(std::move(each));
+  std::vector<WideRows::Column> columns;
+  for (const catalog::SeriesRow row : found.series) {
+    auto entry = catalog_.series_at(row);
+    if (!entry.ok()) continue;
+    EC_ASSIGN_OR_RETURN(auto cursor, run(request, {{row}, {}}, nullptr, reach, kWideTextBytes));
+    columns.push_back({std::move(entry->namespace_name), std::move(entry->device),
+                       std::move(entry->sensor), std::move(cursor)});
+  }
+  WideOptions options;
+  options.fill = fill;
+  options.descending = request.descending;
+  options.rows_max = request.limit.value_or(UINT64_MAX);
+  options.windows.every_ns = request.every_ns;
+  options.windows.rows_max = limits().windows;
+  if (request.every_ns > 0) {
+    if (request.from_ns != kFirstTime)
+      options.windows.first_ns = window_start(request.from_ns, request.every_ns);
+    if (request.to_ns && *request.to_ns > request.from_ns)
+      options.windows.last_ns = window_start(*request.to_ns - 1, request.every_ns);
+  }
+  return std::make_unique<WideRows>(std::move(columns), options, std::move(left_out));
 }
 
 Result<std::unique_ptr<ReadingCursor>> QueryService::query_at(
@@ -278,7 +320,8 @@ Result<std::unique_ptr<ReadingCursor>> QueryService::query_at(
 Result<std::unique_ptr<ReadingCursor>> QueryService::run(const wire::QueryRequest& request,
                                                          Found found,
                                                          std::shared_ptr<const Snapshot> moment,
-                                                         const Reach* reach) {
+                                                         const Reach* reach,
+                                                         std::uint64_t large_bytes) {
   const bool from_the_beginning = request.from_ns == kFirstTime;
   ReadOptions options;
   options.snapshot = std::move(moment);
@@ -286,7 +329,7 @@ Result<std::unique_ptr<ReadingCursor>> QueryService::run(const wire::QueryReques
   options.direction = request.descending ? Direction::Reverse : Direction::Forward;
   // Runs through everything would push out of the cache what others need.
   options.fill_cache = !from_the_beginning || request.limit.has_value();
-  options.large_value_bytes = kLargeTextBytes;
+  options.large_value_bytes = large_bytes;
   const bool is_aggregate = request.every_ns > 0 || request.aggregate.has_value();
   const wire::Aggregate aggregate = request.aggregate.value_or(wire::Aggregate::Mean);
   options.summaries = is_aggregate && Aggregator(aggregate, request.descending).takes_summaries();

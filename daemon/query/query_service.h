@@ -97,6 +97,9 @@ struct Reach {
   std::unordered_set<std::uint64_t> seen_;  // hashes; limits.devices bounds it
 };
 
+class WideRows;   // wide_rows.h
+struct FillRule;  // the same
+
 using ReadingFilter = std::function<bool(const wire::Reading&)>;
 
 // Which series find() looks for: those whose names hold all words, the case of ASCII aside.
@@ -134,6 +137,11 @@ class QueryService {
   Result<std::unique_ptr<ReadingCursor>> query(const auth::Principal& principal,
                                                const wire::QueryRequest& request,
                                                Reach* reach = nullptr);
+  // The same with a column for each series (wide_rows.h). LimitReached: of more than
+  // kWideColumnsMax.
+  Result<std::unique_ptr<WideRows>> wide(const auth::Principal& principal,
+                                         const wire::QueryRequest& request, const FillRule& fill,
+                                         Reach* reach = nullptr);
   // Reads a moment that a backup holds: everything that the request selects, for administrators.
   // Where something is revoked meanwhile it goes on with what is stored then.
   Result<std::unique_ptr<ReadingCursor>> query_at(const auth::Principal& principal,
@@ -220,7 +228,10 @@ class QueryService {
                                  const wire::QueryRequest& request) const;
   Result<std::unique_ptr<ReadingCursor>> run(const wire::QueryRequest& request, Found found,
                                              std::shared_ptr<const Snapshot> moment,
-                                             const Reach* reach);
+                                             const Reach* reach,
+                                             std::uint64_t large_bytes = kLargeTextBytes);
+  Result<Found> find_readable(const auth::Principal& principal, const wire::QueryRequest& request,
+                              Reach* reach) const;
   Status check_exact(const std::string& namespace_name, const wire::Selector& selector) const;
   bool may_reach(auth::Operation operation, const auth::Principal& principal,
                  catalog::SeriesRow row) const;

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time as clock
 import unittest
 import warnings
 import zipfile
@@ -21,6 +22,7 @@ from daemon_process import Daemon, Place, clean_environment
 HERE = os.path.dirname(os.path.abspath(__file__))
 SOURCE = os.path.normpath(os.path.join(HERE, "..", "..", "packaging", "python"))
 PAGE = os.path.join(SOURCE, "..", "recipes", "python.md")
+NOTEBOOK = os.path.join(SOURCE, "..", "recipes", "notebook.md")
 sys.dont_write_bytecode = True
 sys.path.insert(0, SOURCE)
 
@@ -204,17 +206,27 @@ class PythonFlow(unittest.TestCase):
         if not HAS_PANDAS:
             code = re.sub(r"(?m)^frame = .*\n", "", code)
         self.assertIn("board.erase(", code)
+        told = self.run_code(code, PAGE)
+        self.assertIn("kitchen/temperature 21.5", told)
+        self.assertIn("image/jpeg\n1 readings would go\ndone ", told)
+
+    def run_page(self, page, **environment):
+        """What the blocks of a page say."""
+        with open(page, encoding="utf-8") as file:
+            return self.run_code("".join(re.findall(r"```python\n(.*?)```", file.read(), re.DOTALL)), page, environment)
+
+    def run_code(self, code, page, environment=None):
         out = io.StringIO()
         kept = os.environ.copy()
+        os.environ.update(environment or {})
         os.environ["EDGECASE_HTTP_SOCKET"] = self.place.socket
         try:
             with contextlib.redirect_stdout(out):
-                exec(compile(code, PAGE, "exec"), {})  # pylint: disable=exec-used
+                exec(compile(code, page, "exec"), {})  # pylint: disable=exec-used
         finally:
             os.environ.clear()
             os.environ.update(kept)
-        self.assertIn("kitchen/temperature 21.5", out.getvalue())
-        self.assertIn("image/jpeg\n1 readings would go\ndone ", out.getvalue())
+        return out.getvalue()
 
     @unittest.skipUnless(HAS_PANDAS, "pandas is not installed")
     def test_data_frames_go_in_and_come_back(self):
@@ -230,6 +242,37 @@ class PythonFlow(unittest.TestCase):
         wide = self.board.query("frame/*", wide=True)
         self.assertEqual(wide.columns.tolist(), ["frame/a", "frame/b"])
         self.assertTrue(self.board.query("nobody/*").empty)
+
+    @unittest.skipUnless(HAS_PANDAS, "pandas is not installed")
+    def test_a_data_frame_is_the_same_with_arrow_and_without(self):
+        if not edgecase.frames.HAS_ARROW:
+            self.skipTest("pyarrow is not installed")
+        self.board.write_many([("kind/f", 1.5, T0), ("kind/i", 7, T0), ("kind/i", 2**62 + 1, T0 + 1),
+                               ("kind/b", True, T0), ("kind/t", "a", T0), ("kind/x", b"\0\1", T0),
+                               ("kind/f", 2.0, T0 + 1)])
+        for select in ("kind/f", "kind/i", "kind/b", "kind/t", "kind/x", "kind/*", "nobody/*"):
+            with self.subTest(select=select):
+                fast = self.board.query(select)
+                edgecase.frames.HAS_ARROW = False
+                try:
+                    plain = self.board.query(select)
+                finally:
+                    edgecase.frames.HAS_ARROW = True
+                for name in ("time", "device", "sensor", "value"):
+                    self.assertEqual(fast[name].tolist(), plain[name].tolist())
+                    self.assertEqual([type(each) for each in fast[name]], [type(each) for each in plain[name]])
+
+    @unittest.skipUnless(HAS_PANDAS, "pandas is not installed")
+    def test_the_notebook_runs(self):
+        hour = 3_600 * 10**9
+        end = clock.time_ns() // hour * hour
+        with edgecase.Client(self.place.socket, namespace="house") as house:
+            house.write_many((f"{room}/temperature", base + back % 24 / 4, end - back * hour)
+                             for room, base in (("bedroom", 17.0), ("garden", 14.0)) for back in range(1, 160))
+        out = self.run_page(NOTEBOOK, EDGECASE_NAMESPACE="house")
+        self.assertIn("['bedroom', 'garden']", out)
+        self.assertIn("0 hours", out)
+        self.assertIn("garden temperature", re.sub(" +", " ", out))
 
     def test_the_wheel_holds_the_typed_module(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -318,4 +318,40 @@ TEST_CASE("csv: columns that are not there, come twice, or are too many are told
 }
 
 }  // namespace
+TEST_CASE("csv decoder: what export wrote with --layout wide comes back, each cell of its type") {
+  Decoded decoded = decode(
+      "time,\"a, \"\"b\"\"/c\",d/e,other/d/f\n"
+      "2026-01-01T00:00:00Z,1.0,,\"1\"\n"
+      "2026-01-01T00:00:01Z,-1,\"\",true\n"
+      "2026-01-01T00:00:02Z,base64:AP8=,base64;image%2Fpng:AA==,1e3\n");
+  const std::string begin =
+      R"({"namespace":"plant","device":"a, \"b\"","sensor":"c","time":"2026-01-01T00:00:0)";
+  const std::string begin_e =
+      R"({"namespace":"plant","device":"d","sensor":"e","time":"2026-01-01T00:00:0)";
+  const std::string begin_f =
+      R"({"namespace":"other","device":"d","sensor":"f","time":"2026-01-01T00:00:0)";
+  CHECK(decoded.errors.empty());
+  for (std::string& line : decoded.lines) line.pop_back();
+  CHECK(decoded.lines ==
+        std::vector<std::string>{
+            begin + R"(0.000000000Z","value":1})", begin_f + R"(0.000000000Z","value":"1"})",
+            begin + R"(1.000000000Z","value":-1,"type":"int"})",
+            begin_e + R"(1.000000000Z","value":""})", begin_f + R"(1.000000000Z","value":true})",
+            begin + R"(2.000000000Z","value":"AP8=","type":"bytes",)"
+                    R"("content_type":"application/octet-stream"})",
+            begin_e + R"(2.000000000Z","value":"AA==","type":"bytes","content_type":"image/png"})",
+            begin_f + R"(2.000000000Z","value":1000})"});
+}
+
+TEST_CASE("csv decoder: a bad cell of a wide file costs itself alone, a bad name the file") {
+  const Decoded decoded =
+      decode("time,d/a,d/b\n2026-01-01T00:00:00Z,99999999999999999999,2\nx,1,1\n");
+  CHECK(decoded.lines.size() == 1);
+  CHECK(decoded.errors.size() == 2);
+  for (const char* header : {"time,/a\n", "time,d/\n", "time,a/b/c/d\n", "time,d/a,e\n"}) {
+    CAPTURE(header);
+    CHECK_FALSE(CsvDecoder::create(header, "plant", 20).ok());
+  }
+}
+
 }  // namespace edgecase::cli

@@ -8,6 +8,7 @@
 #include "ingest/ingest_pipeline.h"
 #include "query/pinned_moments.h"
 #include "query/query_service.h"
+#include "query/wide_rows.h"
 #include "support/counting_engine.h"
 #include "support/manual_clock.h"
 #include "wire/reading_key.h"
@@ -152,6 +153,30 @@ TEST_CASE("revoked: nobody keeps what is erased alive, neither a cursor that wai
   CHECK(*reading.time_ns == 500);
   REQUIRE((*of_moment)->next(reading).value());
   CHECK(*reading.time_ns == 500);
+}
+
+TEST_CASE("revoked: wide rows know of what waits to stand in them, and of what stood there") {
+  for (const bool descending : {false, true}) {
+    CAPTURE(descending);
+    Readings f;
+    wire::QueryRequest request;
+    request.descending = descending;
+    auto rows = f.service.wide(f.principal, request, {});
+    REQUIRE_MESSAGE(rows.ok(), rows.status().to_string());
+    WideRows& wide = **rows;
+    for (int i = 0; i < 100; ++i) REQUIRE(wide.next().value());
+    CHECK(wide.time_ns() == (descending ? kCount - 100 : 99));
+    CHECK_FALSE(wide.is_given_revoked());
+    // Nothing of it was read yet.
+    f.erase(descending ? 100 : 800, descending ? 200 : 900);
+    CHECK_FALSE(wide.is_given_revoked());
+    GivenReadings given = wide.take_given();
+    CHECK_FALSE(given.is_revoked());
+    // The next row.
+    f.erase(descending ? kCount - 101 : 100, descending ? kCount - 100 : 101);
+    CHECK(given.is_revoked());
+    CHECK(wide.is_given_revoked());
+  }
 }
 
 }  // namespace edgecase::query
