@@ -109,6 +109,39 @@ TEST_CASE("parquet: random readings come back, of whatever types") {
   }
 }
 
+TEST_CASE("parquet: numbers that come as arrays are rows like others") {
+  const std::vector<std::int64_t> times = {2, 3, 5};
+  const std::vector<std::uint64_t> floats = {std::bit_cast<std::uint64_t>(0.5), 0,
+                                             std::bit_cast<std::uint64_t>(-2.0)};
+  const std::vector<std::uint64_t> ints = {7, static_cast<std::uint64_t>(-1), 0};
+  ReadingTable table;
+  Rows want;
+  for (const bool is_float : {true, false, true}) {
+    wire::Reading reading;
+    reading.namespace_name = "default";
+    reading.device = "d";
+    reading.sensor = is_float ? "f" : "i";
+    reading.time_ns = 1;
+    reading.value = is_float ? wire::Value::of_float64(1.5) : wire::Value::of_int64(1);
+    expect(reading, want);
+    table.add(reading);
+    const wire::Numbers numbers{times, is_float ? floats : ints, is_float};
+    table.add(numbers);
+    for (std::size_t i = 0; i < numbers.size(); ++i) {
+      reading.time_ns = times[i];
+      reading.value = numbers.value(i);
+      expect(reading, want);
+    }
+  }
+  CHECK(table.rows() == 12);
+  ParquetWriter writer;
+  std::string file;
+  writer.begin(table.columns(), {}, file);
+  REQUIRE(writer.group(table.columns(), table.rows(), file).ok());
+  writer.end(file);
+  CHECK(rows_of(read_parquet(file)) == want);
+}
+
 TEST_CASE("parquet: a sensor that reads each second takes little more than a byte a reading") {
   ReadingTable table;
   ParquetWriter writer;

@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <bit>
 #include <deque>
 
 namespace edgecase::query {
@@ -25,10 +27,24 @@ class GivenCursor final : public ReadingCursor {
     readings_.pop_front();
     return true;
   }
+  // Floats that follow, some at a time.
+  wire::Numbers take_numbers(std::size_t most) override {
+    times_.clear();
+    bits_.clear();
+    while (times_.size() < std::min<std::size_t>(most, 3) && !readings_.empty() &&
+           readings_.front().value.type == wire::ValueType::Float64) {
+      times_.push_back(readings_.front().time_ns);
+      bits_.push_back(std::bit_cast<std::uint64_t>(readings_.front().value.float64));
+      readings_.pop_front();
+    }
+    return {times_, bits_, true};
+  }
   void let_go() override { text_.assign(text_.size(), '?'); }
 
  private:
   std::deque<Reading> readings_;
+  std::vector<std::int64_t> times_;
+  std::vector<std::uint64_t> bits_;
   std::string text_;
 };
 
@@ -86,6 +102,16 @@ TEST_CASE("wide rows: columns are merged by their times, in either order") {
   constexpr auto kFirst = INT64_MIN, kLast = INT64_MAX;
   CHECK(text_of(rows_of({{at(kFirst, 1)}, {at(kLast, 2)}})) ==
         std::to_string(kFirst) + ":1,- " + std::to_string(kLast) + ":-,2");
+}
+
+TEST_CASE("wide rows: numbers that were read ahead come in their order") {
+  Given many;
+  std::string want;
+  for (std::int64_t i = 0; i < 300; ++i) {
+    many.push_back(at(i, static_cast<double>(i)));
+    want += (i == 0 ? "" : " ") + std::to_string(i) + ":" + std::to_string(i);
+  }
+  CHECK(text_of(rows_of({many})) == want);
 }
 
 TEST_CASE("wide rows: texts outlive what they were read from") {
