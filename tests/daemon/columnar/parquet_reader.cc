@@ -199,9 +199,9 @@ std::vector<std::int64_t> read_delta(std::string_view bytes) {
     for (const char width : widths) {
       const std::size_t each = block / miniblocks;
       if (values.size() >= count) break;
-      const std::string_view packed = take(bytes, each * static_cast<unsigned>(width) / 8);
+      const std::string_view packed = take(bytes, each * static_cast<unsigned char>(width) / 8);
       for (std::size_t i = 0; i < each && values.size() < count; ++i) {
-        const auto bits = static_cast<unsigned>(width);
+        const auto bits = static_cast<unsigned char>(width);
         value += least + bits_at(packed, i * bits, bits);
         values.push_back(static_cast<std::int64_t>(value));
       }
