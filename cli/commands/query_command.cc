@@ -76,8 +76,8 @@ void add_query_command(CLI::App& app, Action& action) {
       "One row for each window of this length, as in 15m; needs --agg. Default: each reading");
   command->add_option(
       "--agg", arguments->aggregate,
-      "mean, min, max, sum, count, first, last, stddev, p50, p95 or p99, also by names as avg\n"
-      "and median; alone: one row a series. Default: none");
+      "mean, min, max, sum, count, first, last, stddev, p50, p95, p99 or minmax, also by names\n"
+      "as avg and median; alone: one row a series. Default: none");
   command->add_option(
       "--limit", arguments->limit,
       "Print at most this many readings. Default: all; of a table on a terminal 1000");

@@ -24,6 +24,15 @@ std::string_view scientific(double value, char (&text)[40]) {
   return {text, static_cast<std::size_t>(end.ptr - text)};
 }
 
+// Decimals of few places look alike in every form.
+void append_float(double value, wire::DoublePrinter& printer,
+                  void (&otherwise)(double value, std::string& out), std::string& out) {
+  char text[wire::DoublePrinter::kBytesMax];
+  char* const end = printer.write_decimal(value, text);
+  if (end == nullptr) return otherwise(value, out);
+  out.append(text, end);
+}
+
 // JSON in pieces, with Go's indentation or none.
 class JsonText {
  public:
@@ -197,11 +206,11 @@ class InfluxJson final : public InfluxText {
     json_.close('}', out);
     is_result_open_ = false;
   }
-  void append_cell(const Cell& cell, const influxql::RowSource& zone, std::string& out) const {
+  void append_cell(const Cell& cell, const influxql::RowSource& zone, std::string& out) {
     switch (cell.kind) {
       case Cell::Kind::Null: out += "null"; return;
       case Cell::Kind::Integer: out += std::to_string(cell.integer); return;
-      case Cell::Kind::Float: return append_go_number(cell.number, out);
+      case Cell::Kind::Float: return append_float(cell.number, floats_, append_go_number, out);
       case Cell::Kind::Bool: out += cell.integer != 0 ? "true" : "false"; return;
       case Cell::Kind::Text: return wire::append_json_string(cell.text, out);
       case Cell::Kind::Time: break;
@@ -216,6 +225,7 @@ class InfluxJson final : public InfluxText {
   }
 
   const InfluxShape shape_;
+  wire::DoublePrinter floats_;
   JsonText json_;
   bool is_document_open_ = false, is_result_open_ = false;
   bool has_series_ = false, has_rows_ = false;  // their lists are open
@@ -307,11 +317,11 @@ class InfluxCsv final : public InfluxText {
     statement_ = statement;
     columns_.clear();
   }
-  void append_cell(const Cell& cell, std::string& out) const {
+  void append_cell(const Cell& cell, std::string& out) {
     switch (cell.kind) {
       case Cell::Kind::Null: return;
       case Cell::Kind::Integer: out += std::to_string(cell.integer); return;
-      case Cell::Kind::Float: return append_plain_number(cell.number, out);
+      case Cell::Kind::Float: return append_float(cell.number, floats_, append_plain_number, out);
       case Cell::Kind::Bool: out += cell.integer != 0 ? "true" : "false"; return;
       case Cell::Kind::Text: return append_csv(cell.text, out);
       case Cell::Kind::Time:
@@ -321,6 +331,7 @@ class InfluxCsv final : public InfluxText {
   }
 
   const InfluxShape shape_;
+  wire::DoublePrinter floats_;
   bool is_any_ = false;  // something was written
   std::size_t statement_ = 0;
   std::vector<std::string> columns_;

@@ -39,7 +39,11 @@ constexpr DocumentedParameter kDocumented[] = {
     {"to", ParameterType::Text, "End, not included, in the same forms.", "now"},
     {"every", ParameterType::Text, "Width of the windows that are aggregated, such as 15m.", "15m"},
     {"agg", ParameterType::Text,
-     "mean, min, max, sum, count, first, last, stddev, p50, p95 or p99.", "mean"},
+     "mean, min, max, sum, count, first, last, stddev, p50, p95, p99 or minmax.", "mean"},
+    {"points", ParameterType::Count,
+     "For drawing from..to: of each series so many readings at most, the least and the greatest of "
+     "each of half as many windows.",
+     "1000"},
     {"limit", ParameterType::Count, "How many at most.", "10"},
     {"desc", ParameterType::Flag, "Newest first.", "true"},
     {"explain", ParameterType::Flag,

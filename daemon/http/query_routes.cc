@@ -42,6 +42,28 @@ Status check_windows(const HttpContext& context, const wire::QueryRequest& reque
                             context.parts.query.limits().windows);
 }
 
+// For a drawing of the range with so many points of each series: windows of which minmax gives two
+// each. They are aligned to the epoch, so that one more than fits may be met.
+Status set_points(const Call& call, std::int64_t now_ns, wire::QueryRequest& request) {
+  EC_ASSIGN_OR_RETURN(const auto points, limit_parameter(call, "points"));
+  if (!points) return ok();
+  if (request.every_ns != 0 || request.aggregate)
+    return invalid_argument("points chooses windows itself: leave out every and agg");
+  if (!call.has("from")) return invalid_argument("points needs from, where the drawing begins");
+  constexpr std::uint64_t kPointsMin = 4;
+  if (*points < kPointsMin) return invalid_argument("points is less than 4");
+  const std::int64_t to_ns = request.to_ns.value_or(now_ns);
+  if (to_ns <= request.from_ns) return ok();
+  const std::uint64_t windows = *points / 2 - 1;
+  const std::uint64_t span_ns =
+      static_cast<std::uint64_t>(to_ns) - static_cast<std::uint64_t>(request.from_ns);
+  const std::uint64_t every_ns = span_ns / windows + (span_ns % windows != 0 ? 1 : 0);
+  request.every_ns = static_cast<std::int64_t>(
+      std::min<std::uint64_t>(every_ns, std::numeric_limits<std::int64_t>::max()));
+  request.aggregate = wire::Aggregate::MinMax;
+  return ok();
+}
+
 Result<wire::QueryRequest> query_request(const HttpContext& context, const Call& call) {
   if (call.has("transfer"))
     EC_TRY(config::check_location(context.parts.settings.storage, call.parameter("transfer")));
@@ -62,6 +84,7 @@ Result<wire::QueryRequest> query_request(const HttpContext& context, const Call&
   if (call.has("agg")) {
     EC_ASSIGN_OR_RETURN(request.aggregate, wire::parse_aggregate(call.parameter("agg")));
   }
+  EC_TRY(set_points(call, now_ns, request));
   EC_ASSIGN_OR_RETURN(request.limit, limit_parameter(call));
   EC_TRY(check_windows(context, request, now_ns));
   EC_ASSIGN_OR_RETURN(request.descending, flag_parameter(call, "desc"));

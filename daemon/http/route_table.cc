@@ -141,8 +141,9 @@ constexpr Route kRoutes[] = {
     {.path = routes::kQuery,
      .audit = {"query", AuditKind::Read},
      .scope = "read",
-     .parameters = "ns select measurement tag field from to every agg limit desc explain layout "
-                   "fill format export purpose owner of_purpose object label moment transfer",
+     .parameters =
+         "ns select measurement tag field from to every agg points limit desc explain layout fill "
+         "format export purpose owner of_purpose object label moment transfer",
      .gives = kReadingsGiven,
      .refusals = "404",
      .says = "Readings, or aggregates of them, by series, then time.",

@@ -172,7 +172,8 @@ void Aggregator::add(std::unique_ptr<LargeText> large) {
 void Aggregator::add(const Value& value) {
   ++readings_;
   switch (aggregate_) {
-    case Aggregate::Count: return;
+    case Aggregate::Count:
+    case Aggregate::MinMax: return;
     case Aggregate::First:
     case Aggregate::Last:
       if (keeps_next()) keep(value);
@@ -225,7 +226,8 @@ void Aggregator::add(const wire::Numbers& numbers) {
   if (numbers.empty()) return;
   readings_ += numbers.size();
   switch (aggregate_) {
-    case Aggregate::Count: return;
+    case Aggregate::Count:
+    case Aggregate::MinMax: return;
     case Aggregate::First:
     case Aggregate::Last: {
       const bool keeps_newer = (aggregate_ == Aggregate::Last) != newest_first_;
@@ -316,6 +318,7 @@ bool Aggregator::result(Value& value) {
       if (percentile_.count() == 0) return false;
       value = Value::of_float64(percentile_.value(quantile_of(aggregate_)));
       return true;
+    case Aggregate::MinMax: return false;
   }
   return false;
 }

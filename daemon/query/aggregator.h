@@ -11,6 +11,7 @@
 //                     their number
 //   stddev            sample standard deviation (Welford); without a result for fewer than two
 //   p50 p95 p99       percentile.h
+//   minmax            extremes.h: no result here
 //
 // Text and bytes are passed over by all but count, first and last. Floats that would leave the
 // range of a double end at its largest finite number.

@@ -115,6 +115,7 @@ void WindowCursor::let_go() {
 
 void WindowCursor::open_window(std::int64_t time_ns) {
   aggregator_.clear();
+  extremes_.clear();
   oldest_ns_ = newest_ns_ = time_ns;
   revocations_ = scan_.engine().revocations();
   if (options_.every_ns == 0) {
@@ -157,6 +158,8 @@ Status WindowCursor::fill_window() {
       } else {
         EC_TRY(added);
       }
+    } else if (is_of_extremes()) {
+      extremes_.add(numbers.first(count));
     } else {
       aggregator_.add(numbers.first(count));
     }
@@ -203,6 +206,7 @@ Status WindowCursor::begin_window_anew() {
   EC_TRY(scan_.status());
   const std::int64_t edge_ns = options_.descending ? window_last_ns_ : window_first_ns_;
   aggregator_.clear();
+  extremes_.clear();
   revocations_ = scan_.engine().revocations();
   EC_TRY(scan_.seek(edge_ns));
   if (scan_.valid()) open_window(scan_.time_ns());
@@ -219,15 +223,33 @@ Status WindowCursor::add_reading() {
   if (scan_.is_large() && aggregator_.keeps_next()) {
     EC_ASSIGN_OR_RETURN(std::unique_ptr<LargeText> large, scan_.large_text());
     aggregator_.add(std::move(large));
+  } else if (is_of_extremes()) {
+    extremes_.add(scan_.time_ns(), value);
   } else {
     aggregator_.add(value);
   }
   return ok();
 }
 
+// The next reading of the current window. False: there is none, or something of the window was
+// revoked since.
+bool WindowCursor::take_extreme(wire::Reading& reading) {
+  if (pending_.empty() || is_window_revoked()) {
+    pending_ = {};
+    return false;
+  }
+  reading.value = pending_.front().value;
+  name_reading(scan_.series(), pending_.front().time_ns, reading);
+  given_.add(scan_.series().id, oldest_ns_, newest_ns_);
+  pending_ = pending_.subspan(1);
+  --limit_;
+  return true;
+}
+
 Result<bool> WindowCursor::next(wire::Reading& reading) {
   EC_TRY(scan_.wake().status());
   while (limit_ > 0) {
+    if (take_extreme(reading)) return true;
     if (!scan_.valid()) {
       EC_TRY(scan_.status());
       EC_ASSIGN_OR_RETURN(const bool more, scan_.next_series());
@@ -238,6 +260,11 @@ Result<bool> WindowCursor::next(wire::Reading& reading) {
     EC_TRY(fill_window());
     // What is lost of a window would make its row a wrong one.
     if (scan_.damaged().meets(window_first_ns_, window_last_ns_)) continue;
+    if (is_of_extremes()) {
+      pending_ = extremes_.result();
+      if (!pending_.empty()) EC_TRY(check_limit(kWindowsLimit, ++windows_, options_.windows_max));
+      continue;
+    }
     if (!aggregator_.result(reading.value)) continue;
     EC_TRY(check_limit(kWindowsLimit, ++windows_, options_.windows_max));
     name_reading(scan_.series(), row_time_ns_, reading);

@@ -5,9 +5,11 @@
 #include <limits>
 #include <memory>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "query/aggregator.h"
+#include "query/extremes.h"
 #include "query/given_readings.h"
 #include "query/query_service.h"
 #include "query/series_scan.h"
@@ -89,12 +91,16 @@ class WindowCursor final : public ReadingCursor {
   bool take_summary();
   void note_time(std::int64_t time_ns);
   Status add_reading();
+  bool is_of_extremes() const { return options_.aggregate == wire::Aggregate::MinMax; }
+  bool take_extreme(wire::Reading& reading);
 
   SeriesScan scan_;
   const WindowOptions options_;
   std::uint64_t limit_;
   std::uint64_t windows_ = 0;  // that were answered
   Aggregator aggregator_;
+  Extremes extremes_;
+  std::span<const TimedValue> pending_;  // of them, of the current window
   // Bounds of the current window, both included.
   std::int64_t window_first_ns_ = 0;
   std::int64_t window_last_ns_ = 0;

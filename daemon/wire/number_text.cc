@@ -65,24 +65,23 @@ char* write_int(std::int64_t number, char* out) {
 }
 
 char* DoublePrinter::write(double value, char* out) {
-  if (pass_over_ > 0) {
-    --pass_over_;
-  } else if (char* const end = write_decimal(value, out); end != nullptr) {
-    return end;
-  }
-  return write_shortest(value, out);
+  char* const end = write_decimal(value, out);
+  return end != nullptr ? end : write_shortest(value, out);
 }
 
 // A decimal of at most 15 digits is read as another double than any other such decimal. So where
 // digits / 10^places is the double, they are its shortest digits, but for zeros at their end. From
 // 0.001 on, and without many zeros before the point, the shortest text of them has no exponent.
-// Null: it is no such double.
 char* DoublePrinter::write_decimal(double value, char* out) {
   constexpr double kPowers[kPlacesMax + 1] = {1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6};
   constexpr std::uint32_t kWholePowers[kPlacesMax + 1] = {1,      10,      100,      1'000,
                                                           10'000, 100'000, 1'000'000};
   constexpr double kWholeMax = 1e9;
   constexpr std::uint64_t kWithoutExponent = 100'000;
+  if (pass_over_ > 0) {
+    --pass_over_;
+    return nullptr;
+  }
   const double size = std::fabs(value);
   if (!(size >= 0.001 && size < kWholeMax)) return nullptr;
   unsigned places = places_;

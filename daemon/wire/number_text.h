@@ -21,12 +21,13 @@ class DoublePrinter {
   static constexpr std::size_t kBytesMax = 32;
   // Returns the end of the text; there is room for kBytesMax.
   char* write(double value, char* out);
+  // The same where that is a decimal of few places without an exponent, from 0.001 on; else, or
+  // where it does not try, null.
+  char* write_decimal(double value, char* out);
 
  private:
   static constexpr unsigned kPlacesMax = 6;
   static constexpr unsigned kPassOver = 32;
-
-  char* write_decimal(double value, char* out);
 
   unsigned places_ = 1;
   unsigned pass_over_ = 0;  // so many are not tried: one was no such decimal

@@ -8,8 +8,8 @@
 namespace edgecase::wire {
 namespace {
 
-constexpr std::array<std::string_view, 11> kAggregateNames = {
-    "mean", "min", "max", "sum", "count", "first", "last", "stddev", "p50", "p95", "p99"};
+constexpr std::array<std::string_view, 12> kAggregateNames = {
+    "mean", "min", "max", "sum", "count", "first", "last", "stddev", "p50", "p95", "p99", "minmax"};
 
 // What the same thing is called elsewhere.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 16> kAliases = {{
@@ -54,7 +54,7 @@ Result<Aggregate> parse_aggregate(std::string_view name) {
     return static_cast<Aggregate>(found - kAggregateNames.begin());
   const std::string_view near = nearest_aggregate(name);
   return invalid_argument("unknown aggregate \"" + lowered +
-                          "\"; one of mean min max sum count first last stddev p50 p95 p99" +
+                          "\"; one of mean min max sum count first last stddev p50 p95 p99 minmax" +
                           (near.empty() ? "" : ", did you mean " + std::string(near) + "?"));
 }
 

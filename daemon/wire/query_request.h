@@ -24,7 +24,9 @@ enum class Aggregate : std::uint8_t {
   Stddev,
   P50,
   P95,
-  P99
+  P99,
+  MinMax  // two readings at most of each window, as they are stored: of it the least and the
+          // greatest
 };
 // Takes what the same thing is called elsewhere too ("avg", "median", "STDDEV").
 Result<Aggregate> parse_aggregate(std::string_view name);

@@ -171,7 +171,7 @@ class Client:
                  newest_first: bool = False, purpose: Optional[str] = None) -> Iterator[Reading]:
         """Readings by series, then time, as they come: of those that `select` names, such as "kitchen/*", from `since`
         on and before `until`. With `every` ("5m") a row for each window, with `agg`: mean, min, max, sum, count, first,
-        last, stddev, p50, p95, p99."""
+        last, stddev, p50, p95, p99, minmax."""
         return _readings_of(self._ask_query("ndjson", select, since, until, every, agg, limit, newest_first, purpose))
 
     def _ask_query(self, form: str, select: str, since: Optional[Time] = None, until: Optional[Time] = None,

@@ -188,7 +188,7 @@ TEST_CASE("http: queries") {
   CHECK(json_of(answer)["value"] == 1'800);
   CHECK(f.ask("GET", "/api/v1/last?select=*").body.find("19998") != std::string::npos);
   for (const char* bad :
-       {"limit=x", "limit=-1", "every=5", "every=0s", "agg=median", "format=xml",
+       {"limit=x", "limit=-1", "every=5", "every=0s", "agg=middle", "format=xml",
         "from=yesterdayish", "desc=maybe", "select=a/b/c", "selct=a", "from=@5&to=@4"}) {
     CAPTURE(bad);
     answer = f.ask("GET", std::string("/api/v1/query?") + bad);

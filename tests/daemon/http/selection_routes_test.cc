@@ -1,6 +1,7 @@
 // What a question is about, and how much it may take.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
@@ -62,6 +63,30 @@ TEST_CASE("http: several selectors, and series by what they are called where the
   for (const char* wrong : {"tag=host", "tag=", "tag=host=", "measurement=", "select=a/b/c"})
     CHECK(f.ask("GET", std::string("/api/v1/last?") + wrong).status == 400);
   CHECK(f.ask("GET", "/api/v1/retention/preview?select=*/*&measurement=cpu").status == 400);
+}
+
+TEST_CASE("http: points are the least and the greatest readings of a drawing's windows") {
+  ServerFixture f;
+  std::string lines;
+  for (int i = 0; i < 1000; ++i)
+    lines += "m,device=d value=" + std::to_string(i * 37 % 1000) + " " + std::to_string(i) + "\n";
+  REQUIRE(f.ask("POST", "/write?precision=ms", lines).status == 204);
+  const std::string range =
+      "/api/v1/query?select=d/m&from=1970-01-01T00:00:00Z&to=1970-01-01T00:00:01Z&format=csv";
+  for (const std::size_t points : {4u, 5u, 10u, 500u}) {
+    CAPTURE(points);
+    const Answer answer = f.ask("GET", range + "&points=" + std::to_string(points));
+    REQUIRE(answer.status == 200);
+    const auto rows =
+        static_cast<std::size_t>(std::count(answer.body.begin(), answer.body.end(), '\n')) - 1;
+    CHECK(rows <= points);
+    CHECK(rows >= points / 2);
+    CHECK(answer.body.find(",0,float\n") != std::string::npos);
+    CHECK(answer.body.find(",999,float\n") != std::string::npos);
+  }
+  for (const char* wrong : {"&points=3", "&points=x", "&points=10&agg=mean", "&points=10&every=1s"})
+    CHECK(f.ask("GET", range + wrong).status == 400);
+  CHECK(f.ask("GET", "/api/v1/query?select=d/m&points=10").status == 400);
 }
 
 TEST_CASE("http: by identity exactly these series are erased, and stay away") {

@@ -296,6 +296,17 @@ TEST_CASE("query: windows without a number have no row") {
   CHECK(aggregate(room, "d/s", Aggregate::Stddev, 10).empty());
 }
 
+TEST_CASE("query: minmax gives the least and the greatest reading of each window") {
+  QueryRoom room;
+  for (const auto& [time, value] : {std::pair(1, 3.0), {4, 9.0}, {7, 2.0}, {9, 9.0}})
+    room.put("s", time, Value::of_float64(value));
+  room.put("s", 12, Value::of_int64(5));
+  room.put("s", 23, Value::of_text("x"));
+  CHECK(aggregate(room, "d/s", Aggregate::MinMax, 10) == "d/s@4=9 d/s@7=2 d/s@12=5i ");
+  CHECK(aggregate(room, "d/s", Aggregate::MinMax, 10, true) == "d/s@12=5i d/s@9=9 d/s@7=2 ");
+  CHECK(aggregate(room, "d/s", Aggregate::MinMax, 0) == "d/s@4=9 d/s@7=2 ");
+}
+
 TEST_CASE("query: windows without an aggregate are means") {
   QueryRoom room;
   room.put("s", 1, Value::of_int64(1));
