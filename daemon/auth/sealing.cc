@@ -71,7 +71,7 @@ Result<Bytes> open_sealed(ByteView key, std::uint64_t number, ByteView sealed) {
   const auto tag = gcm.tag();
   unsigned difference = 0;
   for (std::size_t i = 0; i < kTagBytes; ++i)
-    difference |= tag[i] ^ static_cast<unsigned char>(sealed[size + i]);
+    difference |= static_cast<unsigned>(tag[i] ^ static_cast<unsigned char>(sealed[size + i]));
   if (difference != 0) return corruption("what was sealed is not what was written");
   return text;
 }

@@ -25,7 +25,7 @@ class Count : public Reducer {
     return ok();
   }
   bool takes_numbers() const override { return true; }
-  Status add(const wire::Numbers& numbers) override {
+  Status add_numbers(const wire::Numbers& numbers) override {
     count_ += static_cast<std::int64_t>(numbers.size());
     return ok();
   }
@@ -52,7 +52,7 @@ class Sum : public Reducer {
     return ok();
   }
   bool takes_numbers() const override { return true; }
-  Status add(const wire::Numbers& numbers) override {
+  Status add_numbers(const wire::Numbers& numbers) override {
     count_ += static_cast<std::int64_t>(numbers.size());
     if (is_integer_) {
       for (std::size_t i = 0; i < numbers.size(); ++i)
@@ -102,7 +102,7 @@ class Spread : public Reducer {
     return ok();
   }
   bool takes_numbers() const override { return true; }
-  Status add(const wire::Numbers& numbers) override {
+  Status add_numbers(const wire::Numbers& numbers) override {
     Cell least, most;
     if (numbers.is_float) {
       const auto [low, high] =
@@ -140,7 +140,7 @@ class Stddev : public Reducer {
     return ok();
   }
   bool takes_numbers() const override { return true; }
-  Status add(const wire::Numbers& numbers) override {
+  Status add_numbers(const wire::Numbers& numbers) override {
     for (std::size_t i = 0; i < numbers.size(); ++i)
       add(numbers.is_float ? numbers.float64(i) : static_cast<double>(numbers.int64(i)));
     return ok();
@@ -177,7 +177,7 @@ class Median : public Reducer {
     return ok();
   }
   bool takes_numbers() const override { return true; }
-  Status add(const wire::Numbers& numbers) override {
+  Status add_numbers(const wire::Numbers& numbers) override {
     EC_TRY(held_.hold(sizeof(T) * numbers.size()));
     for (std::size_t i = 0; i < numbers.size(); ++i) {
       if constexpr (std::is_integral_v<T>)

@@ -38,7 +38,7 @@ class WindowStream : public SampleStream, public PointTaker {
   bool takes_numbers(std::size_t column) const override {
     return column == column_ && reducer_->takes_numbers();
   }
-  Status take(const wire::Numbers& numbers) override {
+  Status take_numbers(const wire::Numbers& numbers) override {
     const auto is_within = [this](std::int64_t time_ns) {
       return time_ns >= span_.from_ns && time_ns <= span_.to_ns;
     };
@@ -47,7 +47,7 @@ class WindowStream : public SampleStream, public PointTaker {
     const wire::Numbers rest =
         numbers.from(static_cast<std::size_t>(first - numbers.times_ns.begin()));
     has_any_ = true;
-    return reducer_->add(rest.first(rest.count_within(span_.from_ns, span_.to_ns)));
+    return reducer_->add_numbers(rest.first(rest.count_within(span_.from_ns, span_.to_ns)));
   }
 
   Status leave(const Window& window) override {

@@ -18,7 +18,7 @@ class PointTaker {
   virtual Status take(const Point& point) = 0;
   // Whether it takes points that have nothing but a number in this column many at once.
   virtual bool takes_numbers(std::size_t /*column*/) const { return false; }
-  virtual Status take(const wire::Numbers& /*numbers*/) { return ok(); }
+  virtual Status take_numbers(const wire::Numbers& /*numbers*/) { return ok(); }
   // What comes now is in another window than what came.
   virtual Status leave(const Window& window) = 0;
   virtual void finish() = 0;  // behind the last window

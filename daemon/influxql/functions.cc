@@ -189,7 +189,7 @@ class FunctionRows : public PointSource {
     if (!are_taken) return false;
     EC_TRY(enter(numbers.times_ns.front()));
     const std::size_t count = numbers.count_within(now_.from_ns, now_.end_ns - 1);
-    for (PointTaker* taker : takers_) EC_TRY(taker->take(numbers.first(count)));
+    for (PointTaker* taker : takers_) EC_TRY(taker->take_numbers(numbers.first(count)));
     EC_TRY(points_->skip(count));
     return true;
   }

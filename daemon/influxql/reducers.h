@@ -20,7 +20,7 @@ class Reducer {
   virtual Status add(const Cell& value, const Point& point) = 0;
   // Whether it takes many numbers at once, of the type that it takes: then with the same result.
   virtual bool takes_numbers() const { return false; }
-  virtual Status add(const wire::Numbers& /*numbers*/) { return ok(); }
+  virtual Status add_numbers(const wire::Numbers& /*numbers*/) { return ok(); }
   // What the values since the last call come to, of which there is at least one. In the order of
   // their times; times of points, or kNoTime.
   virtual Status finish(std::vector<Sample>& made) = 0;

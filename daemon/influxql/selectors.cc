@@ -51,7 +51,7 @@ class Best : public Reducer {
     return ok();
   }
   bool takes_numbers() const override { return beside_.empty(); }
-  Status add(const wire::Numbers& numbers) override {
+  Status add_numbers(const wire::Numbers& numbers) override {
     const std::size_t at = numbers.is_float
                                ? best_of([&](std::size_t i) { return numbers.float64(i); }, numbers)
                                : best_of([&](std::size_t i) { return numbers.int64(i); }, numbers);
@@ -110,7 +110,7 @@ class Percentile : public Reducer {
     return ok();
   }
   bool takes_numbers() const override { return beside_.empty(); }
-  Status add(const wire::Numbers& numbers) override {
+  Status add_numbers(const wire::Numbers& numbers) override {
     EC_TRY(held_.hold(sizeof(Kept) * numbers.size()));
     for (std::size_t i = 0; i < numbers.size(); ++i)
       kept_.push_back({numbers.is_float ? 0 : numbers.int64(i),
