@@ -47,8 +47,9 @@ void expect(const wire::Reading& reading, Rows& want) {
   if (is(wire::ValueType::Bool)) number = bits(value.boolean ? 1 : 0);
   want["value"].push_back(number);
   want["value_int"].push_back(is(wire::ValueType::Int64) ? std::to_string(value.int64) : "-");
-  const std::string boolean = value.boolean ? "1" : "0";
-  want["value_bool"].push_back(is(wire::ValueType::Bool) ? boolean : "-");
+  std::string boolean = "-";
+  if (is(wire::ValueType::Bool)) boolean = value.boolean ? "1" : "0";
+  want["value_bool"].push_back(boolean);
   want["value_text"].emplace_back(is(wire::ValueType::Text) ? value.text : "-");
   want["value_bytes"].emplace_back(is(wire::ValueType::Bytes) ? value.text : "-");
   const std::string_view type =
