@@ -35,7 +35,7 @@ TEST_CASE("credentials: every setting that names a file takes one, no other does
     const bool says_file = setting.name().ends_with("-file") || setting.name().starts_with("tls-");
     CHECK(is_file == says_file);
   }
-  CHECK(files == 8);
+  CHECK(files == 12);
 }
 
 TEST_CASE("credentials: a key is read from one") {
