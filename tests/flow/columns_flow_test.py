@@ -10,7 +10,7 @@ import socket
 import unittest
 import urllib.parse
 
-from daemon_process import Daemon, Place, until
+from daemon_process import Daemon, Place
 
 T0 = 1_763_647_200_000_000_000
 FORMATS = ("parquet", "arrow")
