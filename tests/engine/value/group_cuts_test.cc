@@ -55,9 +55,9 @@ TEST_CASE("groups at both ends of time are cut where there is a next span") {
 TEST_CASE("a long group ends before another series, a short one goes on") {
   GroupCuts cuts(kHour);
   cuts.add("series a", at(0));
-  CHECK_FALSE(cuts.ends_before("series b", at(0), kSpanEntriesMin - 1));
-  CHECK(cuts.ends_before("series b", at(0), kSpanEntriesMin));
-  CHECK_FALSE(GroupCuts(0).ends_before("series b", at(0), kSpanEntriesMin));
+  CHECK_FALSE(cuts.ends_before("series b", at(0), kOwnGroupMin - 1));
+  CHECK(cuts.ends_before("series b", at(0), kOwnGroupMin));
+  CHECK_FALSE(GroupCuts(0).ends_before("series b", at(0), kOwnGroupMin));
 }
 
 }  // namespace
