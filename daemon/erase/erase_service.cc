@@ -377,12 +377,12 @@ Result<Certificate> EraseService::make_invisible(const EraseRequest& request,
   certificate.rules = rules.size();
   certificate.messages = mentions.size();
   for (catalog::KeySpan& span : mentions) EC_TRY(take(std::move(span)));
-  EC_ASSIGN_OR_RETURN(const std::vector<ViewMention> views,
-                      find_views(parts_.engine, parts_.catalog, erased));
+  const std::vector<ViewMention> views = find_views(parts_.engine, erased);
   // Ranges that are written ahead come behind the batch, and would take what it puts.
   const bool keeps_views = plan.ranges.count() + views.size() < kRangesPerJob;
   for (const ViewMention& view : views)
-    EC_TRY(take(catalog::span_of_key(view.namespace_id, view.key)));
+    EC_TRY(take(view.key.empty() ? catalog::span_of_prefix(view.namespace_id, {})
+                                 : catalog::span_of_key(view.namespace_id, view.key)));
   certificate.invisible_ns = parts_.clock.wall_ns();
 
   plan.ranges.append_to(batch);

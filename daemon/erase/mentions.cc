@@ -172,12 +172,11 @@ std::vector<catalog::KeySpan> find_mentions(Engine& engine, const catalog::Catal
   return spans;
 }
 
-Result<std::vector<ViewMention>> find_views(Engine& engine, const catalog::Catalog& catalog,
-                                            const catalog::Erased& erased) {
+std::vector<ViewMention> find_views(Engine& engine, const catalog::Erased& erased) {
   std::vector<ViewMention> found;
   if (erased.devices.empty() && erased.series.empty()) return found;
   const auto id = engine.find_namespace(wire::kViewsNamespace);
-  if (!id.ok() || !catalog.has_namespace(std::string(wire::kViewsNamespace))) return found;
+  if (!id.ok()) return found;
   const ErasedNames names(erased);
   // What erases views themselves does not write them again.
   const auto is_view = [](const auto& each) {
@@ -187,7 +186,10 @@ Result<std::vector<ViewMention>> find_views(Engine& engine, const catalog::Catal
                            std::any_of(erased.series.begin(), erased.series.end(), is_view);
   ReadOptions options;
   options.fill_cache = false;
-  EC_ASSIGN_OR_RETURN(const auto iterator, engine.scan(id->id, {}, options));
+  const std::vector<ViewMention> all = {{id->id, {}, {}}};
+  const auto scan = engine.scan(id->id, {}, options);
+  if (!scan.ok()) return all;
+  const auto& iterator = *scan;
   for (; iterator->valid(); iterator->next()) {
     const Bytes key(iterator->key());
     wire::Value value;
@@ -200,8 +202,7 @@ Result<std::vector<ViewMention>> find_views(Engine& engine, const catalog::Catal
     const std::string rest = view.dump(-1, ' ', false, Json::error_handler_t::replace);
     wire::append_value(wire::Value::of_text(rest), mention.value);
   }
-  EC_TRY(iterator->status());
-  return found;
+  return iterator->status().ok() ? found : all;
 }
 
 }  // namespace edgecase::erase

@@ -9,7 +9,6 @@
 #include "catalog/catalog.h"
 #include "catalog/erased.h"
 #include "edgecase/engine.h"
-#include "edgecase/result.h"
 
 namespace edgecase::erase {
 
@@ -31,13 +30,13 @@ std::vector<catalog::KeySpan> find_mentions(Engine& engine, const catalog::Catal
 // A view of the page that shows a series that is erased.
 struct ViewMention {
   NamespaceId namespace_id = 0;
-  Bytes key;    // whose bytes go
+  Bytes key;    // whose bytes go; empty: those of every view
   Bytes value;  // the view without the series, under that key; empty: the view goes
 };
 
 // Views are read as the page writes them: {"charts":[["NS/DEVICE/SENSOR", ...], ...]}, each name
-// percent-encoded. A view that is none goes where it holds a name. The status is of the engine.
-Result<std::vector<ViewMention>> find_views(Engine& engine, const catalog::Catalog& catalog,
-                                            const catalog::Erased& erased);
+// percent-encoded. A view that is none goes where it holds a name; all go where they cannot be
+// read.
+std::vector<ViewMention> find_views(Engine& engine, const catalog::Erased& erased);
 
 }  // namespace edgecase::erase

@@ -67,6 +67,15 @@ TEST_CASE("views lose the series that are erased, and keep the others") {
   CHECK(room.holds(R"("charts":[["default/cellar/temp"],["other/my%20kitchen/temp"],[]])"));
   CHECK(room.readings("_views") == 2);
   CHECK_FALSE(room.holds("of my kitchen"));
+  // Views that cannot be read hold up no erasure: all may name it.
+  catalog::Erased erased;
+  erased.series.push_back(room.catalog->find("default", "cellar", "temp").value());
+  CHECK(find_views(room.engine, erased).size() == 2);
+  room.engine.fail_next_read(corruption("a damaged table"));
+  const std::vector<ViewMention> all = find_views(room.engine, erased);
+  REQUIRE(all.size() == 1);
+  CHECK(all.front().key.empty());
+  CHECK(all.front().value.empty());
   // Erasing a view takes all of it.
   REQUIRE(room.erase("rooms", "_views").ok());
   CHECK(room.readings("_views") == 1);
