@@ -239,12 +239,20 @@ Status Erasures::load() {
   if (id == 0) return ok();
   std::set<std::uint64_t> known;
   const catalog::KeySpan orders = catalog::span_of_prefix(id, Bytes(1, kOrders));
-  EC_ASSIGN_OR_RETURN(const auto each, engine_.scan(id, {orders.lower, orders.upper}, uncached()));
+  // Damage does not stop a start.
+  ReadOptions options = uncached();
+  options.on_damage = [this](const DamagedKeys&) { is_damaged_ = true; };
+  EC_ASSIGN_OR_RETURN(const auto each, engine_.scan(id, {orders.lower, orders.upper}, options));
   const MutexLock lock(mutex_);
   for (; each->valid(); each->next()) {
     const std::uint64_t number = wire::read_big_endian(each->key().substr(1));
-    EC_ASSIGN_OR_RETURN(Entry entry, decode(number, each->value()));
+    Result<Entry> decoded = decode(number, each->value());
     known.insert(number);
+    if (decoded.status().code() == StatusCode::Corruption) {
+      is_damaged_ = true;
+      continue;
+    }
+    EC_ASSIGN_OR_RETURN(Entry entry, std::move(decoded));
     if (!is_open(entry.targets)) continue;
     for (TargetErasure& target : entry.targets)
       if (may_be_forgotten(target)) target.step = ErasureStep::Waiting;
@@ -254,7 +262,7 @@ Status Erasures::load() {
   // Written ahead of erasures that came to nothing.
   WriteBatch batch;
   const catalog::KeySpan names = catalog::span_of_prefix(id, Bytes(1, kNames));
-  EC_ASSIGN_OR_RETURN(const auto name, engine_.scan(id, {names.lower, names.upper}, uncached()));
+  EC_ASSIGN_OR_RETURN(const auto name, engine_.scan(id, {names.lower, names.upper}, options));
   for (; name->valid() && batch.range_deletes() < kRangeDeletesPerBatchMax; name->next()) {
     const std::uint64_t number = wire::read_big_endian(name->key().substr(1));
     if (known.insert(number).second) erase_all(id, key_of(kNames, number), batch);

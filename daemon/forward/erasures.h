@@ -95,6 +95,9 @@ class Erasures final : public erase::ErasureRelay {
   static Result<std::unique_ptr<Erasures>> open(Engine& engine, Records& records, Random& random,
                                                 Clock& clock);
 
+  // Some were lost to damage: their targets are not told of them. Known once it is open.
+  bool is_damaged() const { return is_damaged_; }
+
   // All that have a place.
   void set_targets(std::vector<WatchedTarget> targets) EC_EXCLUDES(mutex_);
   // Targets that an erasure of these would be passed on to. `is_all`: they are not all that it
@@ -142,6 +145,7 @@ class Erasures final : public erase::ErasureRelay {
   Records& records_;
   Random& random_;  // used while one erasure is planned
   Clock& clock_;
+  bool is_damaged_ = false;
   Mutex write_mutex_;
   mutable Mutex mutex_;
   std::vector<WatchedTarget> targets_ EC_GUARDED_BY(mutex_);

@@ -49,6 +49,10 @@ Result<std::unique_ptr<Forwarding>> Forwarding::open(
   EC_ASSIGN_OR_RETURN(auto loaded, records->load());
   EC_ASSIGN_OR_RETURN(std::unique_ptr<Erasures> erasures,
                       Erasures::open(parts.engine, *records, parts.random, parts.clock));
+  if (erasures->is_damaged())
+    parts.logger.error("forward",
+                       "erasures that targets were to be told of are lost to damage: erase there "
+                       "what was erased here (edgecase erase --list)");
   std::unique_ptr<Forwarding> forwarding(
       new Forwarding(parts, std::move(records), std::move(erasures)));
   Forwarding& made = *forwarding;

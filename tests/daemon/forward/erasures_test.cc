@@ -90,6 +90,25 @@ TEST_CASE("erasures: a crash between the erasure and its first request loses non
   CHECK(store.erasures->of(number).value()[0].step == ErasureStep::Confirmed);
 }
 
+TEST_CASE("erasures: one that is damaged stops no start, and the others are told") {
+  Travels t;
+  t.watch({{"cloud", std::nullopt}});
+  t.room.fill("kitchen", "temp");
+  t.room.fill("cellar", "temp");
+  const std::uint64_t lost = t.erase("kitchen");
+  const std::uint64_t kept = t.erase("cellar");
+  CHECK_FALSE(t.erasures->is_damaged());
+  Bytes key("E");
+  for (int shift = 56; shift >= 0; shift -= 8) key.push_back(static_cast<char>(lost >> shift));
+  WriteBatch batch;
+  batch.put(t.records->id(), key, "{\"version\":1,");
+  REQUIRE(t.room.engine.write(batch, Durability::Sync).ok());
+  t.restart();
+  CHECK(t.erasures->is_damaged());
+  CHECK(t.erasures->waiting("cloud") == 1);
+  CHECK(t.erasures->next("cloud")->number == kept);
+}
+
 TEST_CASE("erasures: names wait where nobody can read them, until the last target has answered") {
   Travels store;
   store.watch({{"hub", std::nullopt}, {"cloud", only("*", "kit*")}});
