@@ -49,7 +49,7 @@ TEST_CASE("views lose the series that are erased, and keep the others") {
   const auto keep = [&room](const char* name, const std::string& text) {
     wire::ReadingBatch batch;
     batch.readings.push_back(
-        {wire::kViewsNamespace, name, "charts", kNow, wire::Value::of_text(text)});
+        {wire::kViewsNamespace, name, "charts", test::kNow, wire::Value::of_text(text)});
     const auto authorized = auth::authorize_write(test::local(), batch);
     REQUIRE(authorized.ok());
     REQUIRE(room.pipeline->ingest(*authorized).ok());
