@@ -11,6 +11,7 @@
 #include "output.h"
 #include "reading_output.h"
 #include "time_arguments.h"
+#include "wire/errors.h"
 #include "wire/routes.h"
 #include "wire/time_text.h"
 
@@ -22,6 +23,7 @@ struct ForwardArguments {
   std::string name;
   bool json = false;
   bool undelivered = false;
+  RangeArguments range;
   Zone zone;
 };
 
@@ -129,6 +131,74 @@ int run_forget(const ForwardArguments& arguments) {
   return body.ok() ? 0 : report_failure(body.status());
 }
 
+// Exit code 0: all that the target can hold is there.
+int run_verify(const ForwardArguments& arguments) {
+  if (const Status checked = check_range(arguments.range); !checked.ok())
+    return report_failure(checked);
+  DaemonClient client(arguments.connection);
+  std::uint64_t readings = 0, missing = 0, sent_again = 0, refused = 0, unchecked = 0;
+  nlohmann::json hours = nlohmann::json::array();
+  std::uint64_t unnamed = 0;
+  constexpr std::size_t kHoursShown = 1000;
+  for (std::string behind;;) {
+    Parameters parameters{{"name", arguments.name}, {"action", "verify"}};
+    append_range(arguments.range, parameters);
+    if (!behind.empty()) parameters.emplace_back("behind", behind);
+    const Result<std::string> body =
+        client.post(path_with(wire::routes::kForward, parameters), "", "text/plain");
+    if (!body.ok()) return report_failure(body.status());
+    nlohmann::json page = nlohmann::json::parse(*body, nullptr, false);
+    if (!page.is_object()) return report_failure(io_error("the daemon's answer is no object"));
+    readings += count_field(page, "readings");
+    missing += count_field(page, "missing");
+    sent_again += count_field(page, "sent_again");
+    refused += count_field(page, "refused");
+    unchecked += count_field(page, "unchecked");
+    for (nlohmann::json& each : page["hours"]) {
+      if (hours.size() < kHoursShown) {
+        hours.push_back(std::move(each));
+      } else {
+        ++unnamed;
+      }
+    }
+    behind = text_field(page, "next");
+    if (behind.empty()) break;
+  }
+  nlohmann::json document = {{"name", arguments.name},   {"readings", readings},
+                             {"missing", missing},       {"sent_again", sent_again},
+                             {"refused", refused},       {"unchecked", unchecked},
+                             {"hours", std::move(hours)}};
+  if (arguments.json) {
+    print_document(document.dump());
+  } else {
+    show_times_in(document, arguments.range.zone);
+    if (missing > 0) {
+      Table table({{"NAMESPACE"},
+                   {"SERIES"},
+                   {"HOUR"},
+                   {"READINGS", Align::Right},
+                   {"MISSING", Align::Right}},
+                  stdout);
+      for (const nlohmann::json& each : document["hours"]) {
+        table.row({text_field(each, "namespace"),
+                   text_field(each, "device") + "/" + text_field(each, "sensor"),
+                   text_field(each, "hour"), count_text(count_field(each, "readings")),
+                   count_text(count_field(each, "missing"))});
+      }
+      table.flush();
+      if (unnamed > 0) write_out(stdout, "and " + count_text(unnamed) + " hours more\n");
+    }
+    write_out(stdout,
+              count_text(readings) + " readings compared, " + count_text(missing) + " missing" +
+                  (missing > 0 ? ", " + count_text(sent_again) + " sent again" : "") +
+                  (refused > 0 ? ", " + count_text(refused) + " refused there" : "") +
+                  (unchecked > 0 ? ", " + count_text(unchecked) + " too large to compare" : "") +
+                  "\n");
+  }
+  if (const int lost = finish_stdout(); lost != 0) return lost;
+  return missing == 0 ? wire::kExitOk : wire::kExitPartly;
+}
+
 CLI::App* add_with_name(CLI::App& parent, Action& action, const char* name, const char* purpose,
                         const char* example, const std::shared_ptr<ForwardArguments>& arguments,
                         int (*run)(const ForwardArguments&)) {
@@ -156,6 +226,14 @@ void add_forward_command(CLI::App& app, Action& action) {
                     "edgecase forward status cloud", shown, run_forward_status);
   status->add_flag("--json", shown->json, "One JSON document. Default: text for people");
   add_zone_options(*status, shown->zone);
+
+  const auto verified = std::make_shared<ForwardArguments>();
+  CLI::App* verify =
+      add_with_name(*command, action, "verify",
+                    "Ask a target for all that went there; what is missing is sent again (exit 6)",
+                    "edgecase forward verify cloud --from -1d", verified, run_verify);
+  add_range_options(*verify, verified->range);
+  verify->add_flag("--json", verified->json, "One JSON document");
 
   add_with_name(*command, action, "pause", "Send nothing to a target; its place stays",
                 "edgecase forward pause cloud", std::make_shared<ForwardArguments>(), run_pause);

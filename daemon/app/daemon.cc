@@ -192,6 +192,7 @@ Daemon::Daemon(std::unique_ptr<State> state) : state_(std::move(state)) {}
 
 Daemon::~Daemon() {
   state_->erase->end_waiting();
+  state_->forwarding->end_verifying();
   state_->eviction->stop();
   state_->redating->stop();
   state_->http.reset();

@@ -46,4 +46,8 @@ struct Batch {
   void clear() { *this = Batch(); }
 };
 
+inline Place place_of(const Batch::Line& line) {
+  return {line.namespace_id, wire::make_reading_key(line.key)};
+}
+
 }  // namespace edgecase::forward

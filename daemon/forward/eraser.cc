@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "forward/http_client.h"
+#include "forward/asking.h"
 #include "wire/json_values.h"
 #include "wire/percent.h"
 #include "wire/routes.h"
@@ -26,41 +26,6 @@ void worsen(TargetErasure& result, ErasureStep step, const std::string& why) {
   if (step <= result.step) return;
   result.step = step;
   result.why = why;
-}
-
-Answer later(const std::string& why, int status = 0) {
-  return {.verdict = Verdict::Later, .status = status, .why = why};
-}
-
-std::string in_marks(std::string_view text, char quote) {
-  std::string out(1, quote);
-  for (const char c : text) {
-    if (c == '\n') {
-      out += "\\n";
-      continue;
-    }
-    if (c == quote || c == '\\') out += '\\';
-    out += c;
-  }
-  return out + quote;
-}
-
-std::string text_of(const Json& value) {
-  return value.is_string() ? value.get<std::string>() : value.is_null() ? "" : value.dump();
-}
-
-// As VictoriaMetrics' selectors have it.
-std::string label_text(const std::string& key, const std::string& value) {
-  const bool is_plain = !key.empty() && !(key[0] >= '0' && key[0] <= '9') &&
-                        std::all_of(key.begin(), key.end(), [](char c) {
-                          return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-                                 (c >= '0' && c <= '9') || c == '_';
-                        });
-  return (is_plain ? key : in_marks(key, '"')) + "=" + in_marks(value, '"');
-}
-
-Json parsed(const HttpAnswer& http) {
-  return Json::parse(http.body, nullptr, false);
 }
 
 }  // namespace
@@ -257,62 +222,23 @@ Answer Eraser::look(TargetErasure& result) {
   return {};
 }
 
-Answer Eraser::query(const std::string& database, const std::string& statement, Rows& rows) {
-  rows = {};
-  HttpAnswer http;
-  const std::string path = std::string(wire::routes::kInfluxQuery) +
-                           "?epoch=ns&db=" + wire::percent_encode(database) +
-                           "&q=" + wire::percent_encode(statement);
-  Answer answer = asked_.ask("POST", path, http);
-  if (answer.verdict != Verdict::Taken) return answer;
-  rows.is_refused = http.status == 403;
-  if (rows.is_refused) return {};
-  const Json json = parsed(http);
-  if (http.status != 200 || !json.is_object() || !json.contains("results") ||
-      !json["results"].is_array() || json["results"].empty() || !json["results"][0].is_object() ||
-      json["results"][0].contains("error")) {
-    return later("it answers an erasure's statement with an error", http.status);
-  }
-  const Json& result = json["results"][0];
-  if (!result.contains("series") || !result["series"].is_array() || result["series"].empty())
-    return {};
-  const Json& series = result["series"][0];
-  for (const Json& each : series.value("columns", Json::array()))
-    rows.columns.push_back(text_of(each));
-  for (const Json& row : series.value("values", Json::array())) {
-    std::vector<std::string>& values = rows.values.emplace_back();
-    for (const Json& each : row) values.push_back(text_of(each));
-  }
-  return {};
-}
-
 Answer Eraser::erase_at_influx(const ErasureOrder& order, const Group& group,
                                const std::set<std::string>& fields, const AllNames& all_names,
                                TargetErasure& result) {
-  Rows rows;
+  InfluxAsker influx(asked_);
+  InfluxRows rows;
+  std::string which;
+  bool is_there = false;
   const auto is_refused = [&] {
     if (rows.is_refused) worsen(result, ErasureStep::NotPossible, kMayNot);
     return rows.is_refused;
   };
-  // Statements about a database that is not there are errors.
-  Answer answer = query(group.database, "SHOW DATABASES", rows);
+  Answer answer = influx.find_database(group.database, is_there, rows.is_refused);
+  if (answer.verdict != Verdict::Taken || is_refused() || !is_there) return answer;
+  answer = influx.series_condition(group.database, group.measurement, group.tags, which,
+                                   rows.is_refused);
   if (answer.verdict != Verdict::Taken || is_refused()) return answer;
-  const bool is_there =
-      std::any_of(rows.values.begin(), rows.values.end(),
-                  [&group](const auto& row) { return !row.empty() && row[0] == group.database; });
-  if (!is_there) return {};
-  const std::string from = " FROM " + in_marks(group.measurement, '"');
-  answer = query(group.database, "SHOW TAG KEYS" + from, rows);
-  if (answer.verdict != Verdict::Taken || is_refused()) return answer;
-  // A series without a tag is told from those with it.
-  std::map<std::string, std::string> tags;
-  for (const auto& row : rows.values)
-    if (!row.empty()) tags[row[0]] = "";
-  for (const auto& [key, value] : group.tags) tags[key] = value;
-  std::string which;
-  for (const auto& [key, value] : tags)
-    which +=
-        (which.empty() ? " WHERE " : " AND ") + in_marks(key, '"') + " = " + in_marks(value, '\'');
+  const std::string from = " FROM " + InfluxAsker::name_text(group.measurement);
   std::string when;
   const auto add_time = [&](const char* comparison, std::int64_t time_ns) {
     when += (which.empty() && when.empty() ? " WHERE time " : " AND time ") +
@@ -321,7 +247,7 @@ Answer Eraser::erase_at_influx(const ErasureOrder& order, const Group& group,
   if (order.range.from_ns != INT64_MIN) add_time(">=", order.range.from_ns);
   if (order.range.to_ns) add_time("<", *order.range.to_ns);
   const std::string count = "SELECT COUNT(*)" + from + which + when;
-  answer = query(group.database, count, rows);
+  answer = influx.query(group.database, count, rows);
   if (answer.verdict != Verdict::Taken || is_refused() || rows.values.empty()) return answer;
   constexpr std::string_view kCountOf = "count_";
   std::set<std::string> others;
@@ -347,10 +273,10 @@ Answer Eraser::erase_at_influx(const ErasureOrder& order, const Group& group,
     worsen(result, ErasureStep::NotPossible, kSharesRows);
     return {};
   }
-  answer = query(group.database,
-                 (order.has_all_times ? "DROP SERIES" : "DELETE") + from + which + when, rows);
+  answer = influx.query(
+      group.database, (order.has_all_times ? "DROP SERIES" : "DELETE") + from + which + when, rows);
   if (answer.verdict != Verdict::Taken || is_refused()) return answer;
-  answer = query(group.database, count, rows);
+  answer = influx.query(group.database, count, rows);
   if (answer.verdict != Verdict::Taken || is_refused()) return answer;
   return rows.values.empty() ? Answer{} : later("what it was to erase is there still");
 }

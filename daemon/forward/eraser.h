@@ -17,21 +17,11 @@
 #include <vector>
 
 #include "config/forward_target.h"
-#include "forward/answer.h"
 #include "forward/erasures.h"
+#include "forward/influx_asker.h"
 #include "wire/identity.h"
 
 namespace edgecase::forward {
-
-struct HttpAnswer;
-
-// A target as the eraser asks it: HttpTarget, or a test's.
-class Asked {
- public:
-  virtual ~Asked() = default;
-  // Taken: `http` is the answer, whatever it is but 401, 429 and 5xx.
-  virtual Answer ask(const std::string& method, const std::string& path, HttpAnswer& http) = 0;
-};
 
 class Eraser {
  public:
@@ -74,13 +64,6 @@ class Eraser {
                          TargetErasure& result);
   Answer erase_at_victoria(const Group& group, const std::set<std::string>& fields,
                            TargetErasure& result);
-  // Rows of the first series that a statement answers, as text; `refused`: 403.
-  struct Rows {
-    std::vector<std::string> columns;
-    std::vector<std::vector<std::string>> values;
-    bool is_refused = false;
-  };
-  Answer query(const std::string& database, const std::string& statement, Rows& rows);
 
   Asked& asked_;
   const config::ForwardTarget target_;

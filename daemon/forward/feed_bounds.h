@@ -19,9 +19,9 @@ namespace edgecase::forward {
 class FeedBounds {
  public:
   using Positions = std::vector<CommitPosition>;
-  // A target has its cursor, the one that is kept, and the one that will be.
+  // A target has its cursor, the one that is kept, the one that will be, and where it began.
   static constexpr std::size_t kCursorsOfTarget = 3;
-  static_assert(config::kForwardTargetsMax * (kCursorsOfTarget * Cursor::kBoundsMax + 2) + 1 <=
+  static_assert(config::kForwardTargetsMax * (kCursorsOfTarget * Cursor::kBoundsMax + 3) + 1 <=
                 kFeedBoundsMax);
 
   explicit FeedBounds(Engine& engine) : engine_(engine) {}

@@ -90,7 +90,10 @@ Result<Record> Forwarding::record_of(const config::ForwardSettings& settings) {
   }
   EC_ASSIGN_OR_RETURN(const config::ForwardTarget target, config::parse_forward(settings));
   Record record;
-  if (target.from == config::ForwardFrom::Now) record.cursor = Cursor(bounds_.mark(settings.name));
+  if (target.from == config::ForwardFrom::Now) {
+    record.cursor = Cursor(bounds_.mark(settings.name));
+    EC_TRY(records_->write_begin(settings.name, record.cursor.oldest()));
+  }
   EC_TRY(records_->write(settings.name, record));
   return record;
 }
@@ -108,6 +111,9 @@ Status Forwarding::make(const config::ForwardSettings& settings, Targets& into) 
 Status Forwarding::put_to_rest(const std::string& name, Record record) {
   record.is_at_rest = true;
   record.cursor = record.cursor.collapsed();
+  // No bound of merges stays: what was never to go is not told from what went any more.
+  EC_ASSIGN_OR_RETURN(const CommitPosition begin, records_->begin(name));
+  if (begin != 0) EC_TRY(records_->write_begin(name, record.cursor.oldest()));
   EC_TRY(records_->write(name, record));
   resting_[name] = std::move(record);
   return ok();
@@ -232,6 +238,48 @@ Status Forwarding::resume(const std::string& name, bool undelivered) {
   EC_ASSIGN_OR_RETURN(const std::shared_ptr<Target> target, find(name));
   target->resume(undelivered);
   return ok();
+}
+
+Result<Forwarding::Verified> Forwarding::verify(const std::string& name, VerifyRequest request) {
+  EC_ASSIGN_OR_RETURN(const std::shared_ptr<Target> target, find(name));
+  EC_ASSIGN_OR_RETURN(const config::ForwardTarget parsed,
+                      config::parse_forward(target->settings()));
+  EC_ASSIGN_OR_RETURN(std::unique_ptr<HttpTarget> made,
+                      HttpTarget::create(target->settings(), parsed, parts_.clock));
+  const std::shared_ptr<HttpTarget> http = std::move(made);
+  {
+    const MutexLock lock(mutex_);
+    if (verifies_no_more_) return unavailable("the daemon stops");
+    if (verifying_ != nullptr) return busy("a target is being verified, one at a time is");
+    verifying_ = http;
+  }
+  const auto run = [&]() -> Result<Verified> {
+    EC_ASSIGN_OR_RETURN(request.after, records_->begin(name));
+    request.upto = target->status().cursor.oldest();
+    request.is_refused = [&](const Place& place) { return records_->is_refused(name, place); };
+    Verifier verifier(parts_.engine, parts_.catalog, parts_.clock, *http, target->settings(),
+                      parsed);
+    Verified verified;
+    EC_ASSIGN_OR_RETURN(verified.page, verifier.page(request));
+    EC_ASSIGN_OR_RETURN(const std::size_t kept, records_->count_refusals(name));
+    std::vector<Refusal> again = verified.page.again;
+    again.resize(std::min(again.size(), kUndeliveredMax - std::min(kept, kUndeliveredMax)));
+    if (again.empty()) return verified;
+    EC_TRY(records_->add_refusals(name, again));
+    verified.sent_again = again.size();
+    target->resend();
+    return verified;
+  };
+  Result<Verified> result = run();
+  const MutexLock lock(mutex_);
+  verifying_.reset();
+  return result;
+}
+
+void Forwarding::end_verifying() {
+  const MutexLock lock(mutex_);
+  verifies_no_more_ = true;
+  if (verifying_ != nullptr) verifying_->stop();
 }
 
 Status Forwarding::forget(const std::string& name) {

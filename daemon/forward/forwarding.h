@@ -15,6 +15,7 @@
 #include "edgecase/mutex.h"
 #include "forward/erasures.h"
 #include "forward/target.h"
+#include "forward/verifier.h"
 
 namespace edgecase::forward {
 
@@ -63,6 +64,15 @@ class Forwarding {
   Result<std::uint64_t> waiting(const std::string& name) const EC_EXCLUDES(mutex_);
   Status pause(const std::string& name) EC_EXCLUDES(mutex_);
   Status resume(const std::string& name, bool undelivered) EC_EXCLUDES(mutex_);
+  // Compares what was sent with what the target holds, for a while: what is missing goes again, as
+  // far as there is room for it. `request` without positions. Busy: somebody else does; Verifier's.
+  struct Verified {
+    VerifyPage page;
+    std::uint64_t sent_again = 0;
+  };
+  Result<Verified> verify(const std::string& name, VerifyRequest request) EC_EXCLUDES(mutex_);
+  // Ends a verify() that waits; there is none from then on.
+  void end_verifying() EC_EXCLUDES(mutex_);
   // Its place, its counts and what it refused. InvalidArgument: it is configured.
   Status forget(const std::string& name) EC_EXCLUDES(mutex_);
   // What it refused and is there still, the first of them.
@@ -96,6 +106,8 @@ class Forwarding {
   Targets targets_ EC_GUARDED_BY(mutex_);
   std::map<std::string, Record> resting_ EC_GUARDED_BY(mutex_);
   std::uint64_t set_aside_bytes_ EC_GUARDED_BY(mutex_) = 0;
+  std::shared_ptr<HttpTarget> verifying_ EC_GUARDED_BY(mutex_);  // null: nobody verifies
+  bool verifies_no_more_ EC_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace edgecase::forward

@@ -169,7 +169,7 @@ Answer HttpTarget::ask(const std::string& method, const std::string& path, HttpA
   // What it says may name what was asked for: that is not told.
   Answer judged{.verdict = http.status == 401 ? Verdict::Denied : Verdict::Later,
                 .status = http.status,
-                .why = "it answers " + std::to_string(http.status) + " to an erasure"};
+                .why = "it answers " + std::to_string(http.status) + " to a question"};
   if (http.status != 401) judged.retry_after_ns = retry_after_of(http);
   return judged;
 }

@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::uint8_t kVersion = 1;
 constexpr std::uint8_t kPausedFlag = 1, kAtRestFlag = 2;
-constexpr char kTargets = 'T', kRefusals = 'U';
+constexpr char kTargets = 'T', kRefusals = 'U', kBegins = 'B';
 
 Bytes target_key(const std::string& name) {
   return Bytes(1, kTargets) + name;
@@ -119,11 +119,32 @@ Status Records::write(const std::string& name, const Record& record) {
   return engine_.write(batch, Durability::Sync);
 }
 
+Status Records::write_begin(const std::string& name, CommitPosition begin) {
+  EC_ASSIGN_OR_RETURN(const NamespaceId id, made_id());
+  Bytes value;
+  append_number(begin, value);
+  WriteBatch batch;
+  batch.put(id, Bytes(1, kBegins) + name, value);
+  return engine_.write(batch, Durability::Async);
+}
+
+Result<CommitPosition> Records::begin(const std::string& name) const {
+  if (id_ == 0) return CommitPosition{0};
+  const auto value = engine_.get(id_, Bytes(1, kBegins) + name, unkept());
+  if (value.status().code() == StatusCode::NotFound) return CommitPosition{0};
+  EC_TRY(value.status());
+  ByteView bytes = *value;
+  CommitPosition begin = 0;
+  if (!take_number(bytes, begin)) return corruption("where target " + name + " began is cut");
+  return begin;
+}
+
 Status Records::forget(const std::string& name) {
   if (id_ == 0) return ok();
   const KeyRange refused = all_of(refusal_prefix(name));
   WriteBatch batch;
   batch.remove(id_, target_key(name));
+  batch.remove(id_, Bytes(1, kBegins) + name);
   batch.remove_range(id_, refused.lower, refused.upper);
   return engine_.write(batch, Durability::Sync);
 }
@@ -157,6 +178,16 @@ Result<std::size_t> Records::count_refusals(const std::string& name) const {
   EC_ASSIGN_OR_RETURN(const RangeStats stats,
                       engine_.range_stats(id_, all_of(refusal_prefix(name)), unkept()));
   return static_cast<std::size_t>(stats.entries);
+}
+
+Result<bool> Records::is_refused(const std::string& name, const Place& place) const {
+  if (id_ == 0) return false;
+  const auto value = engine_.get(id_, refusal_key(name, place), unkept());
+  if (value.status().code() == StatusCode::NotFound) return false;
+  EC_TRY(value.status());
+  ByteView bytes = *value;
+  std::uint16_t status = 0;
+  return take_number(bytes, status) && status != 0;
 }
 
 Status Records::add_refusals(const std::string& name, const std::vector<Refusal>& refusals) {

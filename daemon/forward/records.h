@@ -5,7 +5,10 @@
 //                                        readings and 8 bytes sent, 8 undelivered, 8 not to be
 //                                        held by the target, 8 not kept there; then the cursor
 //                                        (cursor.h)
-//   key 'U' name, 0, 4 namespace, key -> a Refusal: 2 status of HTTP, 8 nanoseconds since 1970
+//   key 'U' name, 0, 4 namespace, key -> a Refusal: 2 status of HTTP, 8 nanoseconds since 1970;
+//                                        status 0: it is missing there (verifier.h)
+//   key 'B' name                      -> 8: the position that a target which began with what is new
+//                                        began behind
 //   keys 'E', 'K' and 'N'             -> erasures that targets have to be told of (erasures.h)
 //
 // Numbers are big-endian. Of a refused reading its key alone is kept, no name and no value: what is
@@ -50,6 +53,10 @@ struct Refusal {
   std::uint16_t status = 0;
   std::int64_t at_ns = 0;
 };
+// It was not refused: the target was found to lack it, and it goes again.
+inline bool is_missing(const Refusal& refusal) {
+  return refusal.status == 0;
+}
 
 class Records {
  public:
@@ -61,6 +68,10 @@ class Records {
   Result<std::vector<std::pair<std::string, Record>>> load() const;
   // Durable on return, and with it everything that was committed before.
   Status write(const std::string& name, const Record& record);
+  // Durable with the next write().
+  Status write_begin(const std::string& name, CommitPosition begin);
+  // 0: with everything, or it is not known.
+  Result<CommitPosition> begin(const std::string& name) const;
   // With what it refused.
   Status forget(const std::string& name);
 
@@ -68,6 +79,8 @@ class Records {
   Result<std::vector<Refusal>> refusals(const std::string& name, const Place& behind,
                                         std::size_t most) const;
   Result<std::size_t> count_refusals(const std::string& name) const;
+  // Whether it refused that reading.
+  Result<bool> is_refused(const std::string& name, const Place& place) const;
   // Durable on return.
   Status add_refusals(const std::string& name, const std::vector<Refusal>& refusals);
   Status remove_refusals(const std::string& name, const std::vector<Refusal>& refusals);

@@ -16,8 +16,10 @@ constexpr std::int64_t kNsPerDay = 86'400 * wire::kNanosecondsPerSecond;
 constexpr std::int64_t kNamelessLookNs = 5'000'000;
 constexpr const char* kComponent = "forward";
 
-Place place_of(const Batch::Line& line) {
-  return {line.namespace_id, wire::make_reading_key(line.key)};
+// Where it is not known, nothing is held back from verify().
+CommitPosition began_behind(const Records& records, const std::string& name) {
+  const auto position = records.begin(name);
+  return position.ok() ? *position : 0;
 }
 
 }  // namespace
@@ -39,6 +41,7 @@ Target::Target(const TargetParts& parts, const config::ForwardSettings& settings
       target_(target),
       settle_ns_(target.kind == config::ForwardKind::EdgeCase ? 0 : kSettleNs),
       is_local_(wire::is_loopback(target.host)),
+      began_behind_(began_behind(parts.records, settings.name)),
       http_(std::move(http)),
       record_(std::move(record)),
       live_(record_.cursor),
@@ -50,13 +53,17 @@ Target::Target(const TargetParts& parts, const config::ForwardSettings& settings
   if (record_.is_paused) state_ = TargetState::Paused;
   told_.name = settings.name;
   told_.to = settings.to;
-  if (const auto count = parts.records.count_refusals(settings.name); count.ok())
-    kept_refusals_ = *count;
+  if (const auto kept = parts.records.refusals(settings.name, {}, kUndeliveredMax); kept.ok()) {
+    kept_refusals_ = kept->size();
+    const bool has_missing = std::any_of(kept->begin(), kept->end(), is_missing);
+    if (has_missing) again_ = Again::Missing;
+  }
   tell();
 }
 
 FeedBounds::Positions Target::positions() const {
   FeedBounds::Positions all = live_.bounds();
+  all.push_back(began_behind_);
   for (const Cursor* each : {&record_.cursor, settling_ ? &*settling_ : nullptr}) {
     if (each == nullptr) continue;
     const auto more = each->bounds();
@@ -93,13 +100,21 @@ bool Target::is_stopping() const {
   return stopping_;
 }
 
-void Target::set_paused(bool paused, bool undelivered) {
+void Target::set_paused(bool paused, Again which) {
   {
     const MutexLock lock(mutex_);
     is_paused_ = paused;
     is_hurried_ = is_hurried_ || !paused;
-    wants_undelivered_ = wants_undelivered_ || undelivered;
+    again_ = std::max(again_, which);
     changed_.notify_all();
+  }
+  parts_.bell.ring();
+}
+
+void Target::resend() {
+  {
+    const MutexLock lock(mutex_);
+    again_ = std::max(again_, Again::Missing);
   }
   parts_.bell.ring();
 }
@@ -168,12 +183,11 @@ Target::Turn Target::work() {
   }
   if (!take_orders()) return Turn::Idle;
   if (const auto order = parts_.erasures.next(settings_.name)) return send_erasure(*order);
-  bool wants_undelivered = false;
-  {
+  if (again_now_ == Again::Nothing) {
     const MutexLock lock(mutex_);
-    wants_undelivered = wants_undelivered_;
+    again_now_ = std::exchange(again_, Again::Nothing);
   }
-  if (wants_undelivered) return send_undelivered();
+  if (again_now_ != Again::Nothing) return send_again();
   const bool has_fresh = parts_.engine.committed() > live_.fresh_after();
   const bool has_backlog = !live_.backlog().empty();
   if (has_backlog && (!has_fresh || is_backlogs_turn_ || !settings_.fresh_first))
@@ -239,48 +253,6 @@ Target::Turn Target::send_backlog() {
   }
   publish_bounds();
   is_backlogs_turn_ = false;
-  return Turn::Sent;
-}
-
-Target::Turn Target::send_undelivered() {
-  constexpr std::size_t kAtOnce = 256;
-  const auto end = [this] {
-    const MutexLock lock(mutex_);
-    wants_undelivered_ = false;
-    undelivered_behind_ = {};
-  };
-  auto some = parts_.records.refusals(settings_.name, undelivered_behind_, kAtOnce);
-  if (!some.ok()) {
-    fail(some.status());
-    return Turn::Failed;
-  }
-  if (some->empty()) {
-    end();
-    return Turn::Sent;
-  }
-  std::size_t taken = 0;
-  const Result<Batch> batch = reader_.read(*some, taken);
-  if (!batch.ok()) {
-    fail(batch.status());
-    return Turn::Failed;
-  }
-  const std::optional<Delivery> delivery = send(*batch, Refusals::AreKept);
-  if (!delivery) {
-    end();
-    return Turn::Failed;
-  }
-  some->resize(taken);
-  undelivered_behind_ = some->back().place;
-  // What is refused again stays.
-  for (const auto& [line, status] : delivery->refused) {
-    const Place again = place_of(batch->lines[line]);
-    std::erase_if(*some, [&again](const Refusal& each) { return each.place == again; });
-  }
-  if (const Status removed = parts_.records.remove_refusals(settings_.name, *some); !removed.ok()) {
-    fail(removed);
-    return Turn::Failed;
-  }
-  kept_refusals_ -= std::min(kept_refusals_, some->size());
   return Turn::Sent;
 }
 

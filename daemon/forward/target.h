@@ -119,24 +119,31 @@ class Target {
   // How many readings it does not have, at most. Looks at the store.
   Result<std::uint64_t> waiting() const EC_EXCLUDES(mutex_);
   // Once the batch that is on its way is answered; kept over restarts.
-  void pause() EC_EXCLUDES(mutex_) { set_paused(true, false); }
+  void pause() EC_EXCLUDES(mutex_) { set_paused(true, Again::Nothing); }
   // Tries at once. `undelivered`: what it refused, too.
-  void resume(bool undelivered) EC_EXCLUDES(mutex_) { set_paused(false, undelivered); }
+  void resume(bool undelivered) EC_EXCLUDES(mutex_) {
+    set_paused(false, undelivered ? Again::All : Again::Nothing);
+  }
+  // What Records keeps as missing there is sent, once the target is not paused.
+  void resend() EC_EXCLUDES(mutex_);
 
  private:
   enum class Turn : unsigned char { Idle, Sent, Failed };
   enum class Refusals : unsigned char { AreNew, AreKept };
+  // What is sent again of the readings that are kept aside.
+  enum class Again : unsigned char { Nothing, Missing, All };
 
   Target(const TargetParts& parts, const config::ForwardSettings& settings,
          const config::ForwardTarget& target, std::unique_ptr<HttpTarget> http, Record record);
-  void set_paused(bool paused, bool undelivered) EC_EXCLUDES(mutex_);
+  void set_paused(bool paused, Again which) EC_EXCLUDES(mutex_);
   void run();
   void pause_for(std::int64_t duration_ns) EC_EXCLUDES(mutex_);
   bool take_orders() EC_EXCLUDES(mutex_);
   Turn work();
   Turn send_fresh();
   Turn send_backlog();
-  Turn send_undelivered();
+  Turn send_again();
+  void end_again();
   Turn send_erasure(const ErasureOrder& order);
   Status end_erasure(std::uint64_t number, TargetErasure result);
   // Makes answers final that the target cannot forget any more; false: that could not be kept.
@@ -164,6 +171,7 @@ class Target {
   const config::ForwardTarget target_;
   const std::int64_t settle_ns_;
   const bool is_local_;
+  const CommitPosition began_behind_;
   std::unique_ptr<HttpTarget> http_;
   std::thread thread_;
 
@@ -175,7 +183,8 @@ class Target {
   bool is_unkept_ = false;     // something was sent since the place was kept
   bool is_unsettled_ = false;  // the same, since `settling_` was taken
   bool is_backlogs_turn_ = false;
-  Place undelivered_behind_;
+  Again again_now_ = Again::Nothing;  // what is being sent again, and how far that is
+  Place again_behind_;
   BatchReader reader_;
   Courier courier_;
   Eraser eraser_;
@@ -210,7 +219,7 @@ class Target {
   CondVar changed_;
   bool stopping_ EC_GUARDED_BY(mutex_) = false;
   bool is_paused_ EC_GUARDED_BY(mutex_) = false;
-  bool wants_undelivered_ EC_GUARDED_BY(mutex_) = false;
+  Again again_ EC_GUARDED_BY(mutex_) = Again::Nothing;
   bool is_hurried_ EC_GUARDED_BY(mutex_) = false;
   TargetStatus told_ EC_GUARDED_BY(mutex_);
 };

@@ -82,6 +82,42 @@ Result<Json> one_target(const HttpContext& context, const Call& call, const std:
   return json;
 }
 
+// A page of what the target holds, or does not.
+Result<Json> verify_target(const HttpContext& context, const Call& call,
+                           forward::Forwarding& forwarding, const std::string& name) {
+  forward::VerifyRequest request;
+  const std::int64_t now_ns = context.parts.clock.wall_ns();
+  for (auto& [key, time_ns] :
+       {std::pair<const char*, std::optional<std::int64_t>*>("from", &request.from_ns),
+        {"to", &request.to_ns}}) {
+    if (!call.has(key)) continue;
+    EC_ASSIGN_OR_RETURN(*time_ns, wire::parse_time_ns(call.parameter(key), now_ns));
+  }
+  request.behind = call.parameter("behind");
+  EC_ASSIGN_OR_RETURN(const forward::Forwarding::Verified verified,
+                      forwarding.verify(name, std::move(request)));
+  const forward::VerifyPage& page = verified.page;
+  query::Reach& reach = call.exchange.audit.reach.emplace();
+  Json hours = Json::array();
+  for (const forward::VerifyPage::Hour& each : page.hours) {
+    reach.add(each.namespace_name, each.device);
+    hours.push_back({{"namespace", each.namespace_name},
+                     {"device", each.device},
+                     {"sensor", each.sensor},
+                     {"hour", wire::time_text(each.begin_ns)},
+                     {"readings", each.here},
+                     {"missing", each.missing}});
+  }
+  return Json{{"name", name},
+              {"readings", page.readings},
+              {"missing", page.missing},
+              {"sent_again", verified.sent_again},
+              {"refused", page.refused},
+              {"unchecked", page.unchecked},
+              {"hours", std::move(hours)},
+              {"next", page.next.empty() ? Json(nullptr) : Json(page.next)}};
+}
+
 }  // namespace
 
 Json forward_status(const HttpContext& context) {
@@ -105,12 +141,13 @@ Result<Json> post_forward(HttpContext& context, const Call& call) {
   const std::string action = call.parameter("action");
   const bool undelivered = call.parameter("undelivered") == "true";
   call.exchange.audit.detail = action + " " + name;
+  if (action == "verify") return verify_target(context, call, *forwarding, name);
   if (action == "pause") {
     EC_TRY(forwarding->pause(name));
   } else if (action == "resume") {
     EC_TRY(forwarding->resume(name, undelivered));
   } else {
-    return invalid_argument("action is neither pause nor resume");
+    return invalid_argument("action is neither pause, resume nor verify");
   }
   return Json{{"name", name}, {"action", action}};
 }

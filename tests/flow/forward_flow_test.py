@@ -12,13 +12,16 @@ import re
 import shutil
 import signal
 import subprocess
+import time
 import unittest
 import urllib.parse
 
 from daemon_process import Daemon, Place, until
 from influxd import INFLUXD, Influxd
 from lying_proxy import LyingProxy
+from victoria import VICTORIA, Victoria
 
+HOUR = 3600 * 1_000_000_000
 ROUNDS = int(os.environ.get("EDGECASE_FLOW_ROUNDS", "8"))
 SEED = int(os.environ.get("EDGECASE_TEST_SEED") or random.SystemRandom().getrandbits(32))
 
@@ -294,6 +297,62 @@ class ForwardFlow(unittest.TestCase):
         board.reload()
         self.assertEqual(board.place.cli("forward", "forget", "hub").returncode, 0)
         self.assertEqual(board.place.cli("forward", "status", "hub").returncode, 3)
+
+
+    def test_verify_names_what_is_missing_and_sends_it_again(self):
+        hub = self.hub()
+        board = Board(self, "")
+        board.write(["m,host=a f=1 1"])  # before there is a target: it was not to go
+        ports = {"hub": hub[1].port()}
+        targets = target("hub", "edgecase", ports["hub"])
+        if INFLUXD:
+            influxd = Influxd()
+            self.addCleanup(influxd.stop)
+            select(influxd.port, 'CREATE DATABASE "default"')
+            ports["influx"] = influxd.port
+            targets += target("influx", "influx", influxd.port)
+        victoria = Victoria() if VICTORIA else None
+        if victoria:
+            self.addCleanup(victoria.stop)
+            targets += target("victoria", "influx", victoria.port)
+            ports["victoria"] = victoria.port
+        board.set_targets(targets)
+        board.reload()
+        now = time.time_ns() // 1_000_000 * 1_000_000
+        for hour in range(3):
+            board.write([f'm,host=h{i % 3} f={i}.5,g={i},n={i}i,s="t {i}",b=true {now - hour * HOUR - i * 1_000_000}'
+                         for i in range(600)])
+        status, text = board.daemon.request("PUT", "/api/v1/blob/default/camera/image?time=7", "\x00\x01" * 100_000)
+        self.assertEqual(status, 201, text)
+        for name in ports:
+            until(lambda name=name: board.is_current(name), f"{name} has everything")
+
+        def verify(name):
+            done = board.place.cli("forward", "verify", name, "--json")
+            self.assertIn(done.returncode, (0, 6), done.stderr)
+            document = json.loads(done.stdout)
+            self.assertEqual(done.returncode, 6 if document["missing"] else 0)
+            return document
+
+        for name in ports:
+            until(lambda name=name: verify(name)["missing"] == 0, f"{name} has all")
+            whole = verify(name)
+            self.assertEqual(whole["readings"], 9000 if name != "victoria" else 7200, name)
+            self.assertEqual(whole["unchecked"], 1, name)
+        for name in ports:
+            if name == "victoria":
+                continue
+            select(ports[name], f"DELETE FROM m WHERE host = 'h1' AND time > {now - HOUR // 2}")
+            found = verify(name)
+            self.assertEqual((found["missing"], found["sent_again"]), (1000, 1000), name)
+            self.assertEqual({each["device"] for each in found["hours"]}, {"h1"})
+            self.assertEqual(sum(each["missing"] for each in found["hours"]), 1000)
+            until(lambda name=name: verify(name)["missing"] == 0, f"{name} has all again")
+        self.assertEqual(board.place.cli("forward", "verify", "nobody").returncode, 3)
+        hub[1].stop()
+        away = board.place.cli("forward", "verify", "hub")
+        self.assertEqual((away.returncode, away.stdout), (1, ""))
+        self.assertIn("the target", away.stderr)
 
 
 if __name__ == "__main__":

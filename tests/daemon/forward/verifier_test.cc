@@ -1,0 +1,189 @@
+#include "forward/verifier.h"
+
+#include <doctest/doctest.h>
+
+#include <functional>
+
+#include "forward/http_client.h"
+#include "support/manual_clock.h"
+#include "support/model_engine.h"
+#include "wire/reading_key.h"
+
+namespace edgecase::forward {
+namespace {
+
+// A target that answers every question by one function of its path.
+struct AnsweringTarget final : Asked {
+  std::function<std::pair<int, std::string>(const std::string& path)> answer;
+  std::size_t asked = 0;
+
+  Answer ask(const std::string&, const std::string& path, HttpAnswer& http) override {
+    ++asked;
+    const auto [status, body] = answer(path);
+    http = {};
+    http.status = status;
+    http.body = body;
+    if (status >= 500) return {.verdict = Verdict::Later, .status = status, .why = "busy"};
+    return {.status = status};
+  }
+};
+
+struct VerifierBench {
+  VerifierBench() : catalog(std::move(catalog::Catalog::open(engine, {})).value()) {
+    settings.name = "hub";
+    settings.to = "edgecase+http://127.0.0.1:1";
+    settings.select = {"*/*"};
+    request.is_refused = [](const Place&) -> Result<bool> { return false; };
+    request.upto = UINT64_MAX;
+  }
+  void store(const char* device, const char* sensor, std::int64_t time_ns, std::string text = "") {
+    wire::Reading reading{.namespace_name = "default",
+                          .device = device,
+                          .sensor = sensor,
+                          .time_ns = time_ns,
+                          .value = wire::Value::of_float64(1.5)};
+    if (!text.empty()) reading.value = wire::Value::of_text(text);
+    std::vector<catalog::SeriesId> ids;
+    catalog::CatalogAdditions additions;
+    REQUIRE(catalog->resolve({&reading, 1}, ids, additions).ok());
+    WriteBatch batch;
+    additions.append_to(batch);
+    Bytes value;
+    wire::append_value(reading.value, value);
+    batch.put(ids[0].namespace_id, wire::make_reading_key({ids[0].device, ids[0].sensor, time_ns}),
+              value);
+    REQUIRE(engine.write(batch, Durability::Sync).ok());
+    catalog->confirm(additions);
+  }
+  Result<VerifyPage> verify() {
+    Verifier verifier(engine, *catalog, clock, target, settings,
+                      config::parse_forward(settings).value());
+    return verifier.page(request);
+  }
+
+  test::ModelEngine engine;
+  test::ManualClock clock;
+  std::unique_ptr<catalog::Catalog> catalog;
+  AnsweringTarget target;
+  config::ForwardSettings settings;
+  VerifyRequest request;
+};
+
+constexpr std::int64_t kSecondNs = 1'000'000'000;
+constexpr std::int64_t kHourNs = 3600 * kSecondNs;
+
+// As an EdgeCase answers it.
+std::string line(std::int64_t time_ns) {
+  std::string text;
+  wire::ReadingFormatter(wire::ReadingFormat::Ndjson)
+      .reading({.namespace_name = "default",
+                .device = "a",
+                .sensor = "x",
+                .time_ns = time_ns,
+                .value = wire::Value::of_float64(1.5)},
+               text);
+  return text;
+}
+
+TEST_CASE("verifier: what the target does not answer is missing, by hours") {
+  VerifierBench bench;
+  bench.store("a", "x", kSecondNs);
+  bench.store("a", "x", kHourNs + 1);
+  bench.store("a", "x", kHourNs + 2);
+  bench.target.answer = [](const std::string&) {
+    return std::pair(200, line(kSecondNs) + line(9 * kSecondNs));
+  };
+  const auto page = bench.verify();
+  REQUIRE(page.ok());
+  CHECK(page->readings == 3);
+  CHECK(page->missing == 2);
+  REQUIRE(page->hours.size() == 1);
+  CHECK(page->hours[0].device == "a");
+  CHECK(page->hours[0].begin_ns == kHourNs);
+  CHECK(page->hours[0].here == 2);
+  CHECK(page->hours[0].missing == 2);
+  CHECK(page->again.size() == 2);
+  CHECK(is_missing(page->again[0]));
+  CHECK(page->next.empty());
+}
+
+TEST_CASE("verifier: another value of the same time is missing") {
+  VerifierBench bench;
+  bench.store("a", "x", kSecondNs);
+  bench.target.answer = [](const std::string&) { return std::pair(200, line(kSecondNs)); };
+  CHECK(bench.verify()->missing == 0);
+  bench.store("a", "x", kSecondNs, "corrected");
+  CHECK(bench.verify()->missing == 1);
+}
+
+TEST_CASE("verifier: what is not to be there is not asked for") {
+  VerifierBench bench;
+  bench.store("a", "x", kSecondNs);
+  bench.request.after = bench.engine.committed();
+  bench.store("a", "y", kSecondNs);
+  bench.request.upto = bench.engine.committed();
+  bench.store("a", "z", kSecondNs);
+  std::vector<std::string> paths;
+  bench.target.answer = [&](const std::string& path) {
+    paths.push_back(path);
+    return std::pair(404, std::string("{}"));
+  };
+  const auto page = bench.verify();
+  REQUIRE(page.ok());
+  CHECK(page->readings == 1);
+  REQUIRE(paths.size() == 1);
+  CHECK(paths[0].find("select=a%2Fy") != std::string::npos);
+  bench.request.is_refused = [](const Place&) -> Result<bool> { return true; };
+  const auto refused = bench.verify();
+  CHECK(refused->missing == 0);
+  CHECK(refused->refused == 1);
+  CHECK(refused->again.empty());
+}
+
+TEST_CASE("verifier: pages go on where one ended, and new series come behind") {
+  VerifierBench bench;
+  bench.store("b", "x", kSecondNs);
+  bench.store("b", "y", kSecondNs);
+  bench.target.answer = [&](const std::string&) {
+    bench.clock.advance(2 * Verifier::kPageNs);
+    return std::pair(200, std::string());
+  };
+  auto page = bench.verify();
+  REQUIRE(page.ok());
+  CHECK(page->missing == 1);
+  REQUIRE(!page->next.empty());
+  bench.store("a", "new", kSecondNs);  // before the others by name
+  std::size_t missing = page->missing;
+  while (!page->next.empty()) {
+    bench.request.behind = page->next;
+    page = bench.verify();
+    REQUIRE(page.ok());
+    missing += page->missing;
+  }
+  CHECK(missing == 3);
+  for (const char* bad : {":", "x", "1", "1:", "1:x", "-1:1", "99999999999:1"}) {
+    bench.request.behind = bad;
+    CHECK(bench.verify().status().code() == StatusCode::InvalidArgument);
+  }
+}
+
+TEST_CASE("verifier: a target that cannot be asked is told in a word") {
+  VerifierBench bench;
+  bench.store("a", "x", kSecondNs);
+  const auto answer_with = [&](int status) {
+    bench.target.answer = [status](const std::string&) {
+      return std::pair(status, std::string("<html>"));
+    };
+    return bench.verify().status().code();
+  };
+  CHECK(answer_with(403) == StatusCode::NotAllowed);
+  CHECK(answer_with(503) == StatusCode::Unavailable);
+  CHECK(answer_with(302) == StatusCode::Unavailable);
+  bench.settings.to = "influx+http://127.0.0.1:1";
+  bench.settings.bucket = "b";
+  bench.settings.org = "o";
+  CHECK(answer_with(200) == StatusCode::Unsupported);
+}
+
+}  // namespace
+}  // namespace edgecase::forward
