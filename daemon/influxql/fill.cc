@@ -1,8 +1,10 @@
 #include "influxql/fill.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "influxql/cells.h"
+#include "query/query_limits.h"
 
 namespace edgecase::influxql {
 
@@ -17,15 +19,17 @@ Cell fill_cell(const Windows& windows, Cell::Kind kind) {
 
 FillStream::FillStream(std::unique_ptr<SampleStream> samples, const Windows& windows, Fill fill,
                        Cell number, const WindowGrid& grid, const TimeSpan& span, const Window& now,
-                       Spending* counted)
+                       Spending& spending, bool is_inside)
     : samples_(std::move(samples)),
       fill_(fill),
       number_(std::move(number)),
       grid_(grid),
       span_(span),
       is_descending_(windows.is_descending),
+      has_limit_(windows.limit > 0),
+      is_inside_(is_inside),
       now_(now),
-      counted_(counted) {}
+      spending_(spending) {}
 
 bool FillStream::is_before(std::int64_t a_ns, std::int64_t b_ns) const {
   return is_descending_ ? a_ns > b_ns : a_ns < b_ns;
@@ -67,11 +71,21 @@ Result<Pull> FillStream::pull(Sample& sample) {
     sample = std::move(next_);
     has_next_ = false;
   } else {
-    if (counted_ != nullptr) EC_TRY(counted_->add_window());
+    EC_TRY(count_gap(is_later));
+    if (is_inside_) EC_TRY(spending_.add_window());
     make_up(sample);
   }
   window_ns_ = grid_.step(window_ns_, is_descending_, zone_offset_ns_);
   return Pull::Taken;
+}
+
+// The windows from the one at hand to the next that has a value, or that is known to be the last.
+Status FillStream::count_gap(bool is_later) const {
+  if (has_limit_) return ok();
+  std::int64_t end_ns = is_later ? now_.from_ns : is_descending_ ? span_.from_ns : span_.to_ns;
+  if (has_next_) end_ns = next_.time_ns;
+  const auto [first_ns, last_ns] = std::minmax(window_ns_, end_ns);
+  return spending_.expect_windows(query::windows_between(first_ns, last_ns, grid_.every_ns()));
 }
 
 void FillStream::make_up(Sample& sample) const {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 namespace edgecase::influxql {
 namespace {
@@ -188,6 +189,7 @@ Result<Formula> Formula::compile(const Expr& expression, const Place& place, For
         EC_ASSIGN_OR_RETURN(Formula part, compile(operand, place, of));
         made.operands_.push_back(std::move(part));
       }
+      made.gather_texts();
       return made;
     case ExprKind::Regex: {
       made.kind_ = Kind::Pattern;
@@ -211,6 +213,66 @@ Result<Formula> Formula::compile(const Expr& expression, const Place& place, For
   return invalid_argument("a wildcard is no operand");
 }
 
+// Comparisons are true or false, whatever is compared, and chains of them by AND or OR: these mean
+// the same in any order.
+bool Formula::gives_truth() const {
+  if (kind_ == Kind::OneOf) return true;
+  if (kind_ != Kind::Chain) return false;
+  const Operator op = operators_.back();
+  if (op != Operator::And && op != Operator::Or)
+    return is_comparison(op) || op == Operator::Matches || op == Operator::NotMatches;
+  return std::all_of(operands_.begin(), operands_.end(),
+                     [](const Formula& each) { return each.gives_truth(); });
+}
+
+std::optional<Formula::Compared> Formula::compared(Operator op) const {
+  if (kind_ != Kind::Chain || operands_.size() != 2 || operators_[1] != op) return std::nullopt;
+  const bool is_first = operands_[0].kind_ == Kind::Cell;
+  const Formula& cell = operands_[is_first ? 0 : 1];
+  const Formula& text = operands_[is_first ? 1 : 0];
+  const bool are_both = cell.kind_ == Kind::Cell && text.kind_ == Kind::Constant &&
+                        text.constant_.kind == Cell::Kind::Text;
+  if (!are_both) return std::nullopt;
+  return Compared{cell.place_, text.constant_.text};
+}
+
+// `host = 'a' OR host = 'b' OR …`, as dashboards ask for what was chosen, and `host != 'a' AND …`:
+// a thousand texts cost as much as a few.
+void Formula::gather_texts() {
+  const Operator joined = operators_.back();
+  if (joined != Operator::Or && joined != Operator::And) return;
+  is_logic_ = gives_truth();
+  if (!is_logic_) return;
+  const Operator op = joined == Operator::Or ? Operator::Equal : Operator::NotEqual;
+  std::map<std::size_t, Formula> gathered;
+  std::vector<Formula> rest;
+  for (Formula& each : operands_) {
+    const std::optional<Compared> found = each.compared(op);
+    if (!found) {
+      rest.push_back(std::move(each));
+      continue;
+    }
+    Formula& one = gathered[found->place];
+    one.kind_ = Kind::OneOf;
+    one.of_ = of_;
+    one.place_ = found->place;
+    one.is_one_ = op == Operator::Equal;
+    one.texts_.emplace_back(found->text);
+  }
+  for (auto& [place, one] : gathered) {
+    std::sort(one.texts_.begin(), one.texts_.end());
+    rest.push_back(std::move(one));
+  }
+  if (rest.size() == 1) {
+    Formula alone = std::move(rest.front());
+    *this = std::move(alone);
+    return;
+  }
+  operands_ = std::move(rest);
+  operators_.assign(operands_.size(), joined);
+  operators_.front() = Operator::None;
+}
+
 void Formula::evaluate(const std::vector<Cell>& cells, Cell& result) const {
   switch (kind_) {
     case Kind::Constant: return copy_cell(constant_, result);
@@ -222,15 +284,25 @@ void Formula::evaluate(const std::vector<Cell>& cells, Cell& result) const {
       if (operands_.size() > 1) operands_.back().evaluate(cells, second);
       return compute(*math_function(function_), first, second, result);
     }
+    case Kind::OneOf: {
+      const Cell& cell = cells[place_];
+      return set_bool(result,
+                      cell.kind == Cell::Kind::Text &&
+                          std::binary_search(texts_.begin(), texts_.end(), cell.text) == is_one_);
+    }
     case Kind::Chain: break;
   }
   operands_.front().evaluate(cells, result);
   Cell left, right;
-  for (std::size_t i = 1; i < operands_.size(); ++i) {
+  for (std::size_t i = 1; i < operands_.size() && !is_decided(result); ++i) {
     std::swap(left, result);
     operands_[i].evaluate(cells, right);
     combine(operators_[i], left, operands_[i], right, result);
   }
+}
+
+bool Formula::is_decided(const Cell& so_far) const {
+  return is_logic_ && (so_far.integer != 0) == (operators_.back() == Operator::Or);
 }
 
 void Formula::combine(Operator op, const Cell& left, const Formula& right_side, const Cell& right,
@@ -272,32 +344,18 @@ bool Formula::is_true(const std::vector<Cell>& cells) const {
   return result.kind == Cell::Kind::Bool && result.integer != 0;
 }
 
-bool Formula::is_known(const Known& known) const {
-  if (kind_ == Kind::Cell) return known(place_) != nullptr;
+bool Formula::is_known(const std::vector<char>& known) const {
+  if (kind_ == Kind::Cell || kind_ == Kind::OneOf) return known[place_] != 0;
   return std::all_of(operands_.begin(), operands_.end(),
                      [&](const Formula& each) { return each.is_known(known); });
 }
 
-std::size_t Formula::places() const {
-  std::size_t most = kind_ == Kind::Cell ? place_ + 1 : 0;
-  for (const Formula& each : operands_) most = std::max(most, each.places());
-  return most;
-}
-
-void Formula::fill_known(const Known& known, std::vector<Cell>& cells) const {
-  if (kind_ == Kind::Cell) cells[place_] = *known(place_);
-  for (const Formula& each : operands_) each.fill_known(known, cells);
-}
-
-bool Formula::may_hold(const Known& known) const {
+bool Formula::may_hold(const std::vector<Cell>& cells, const std::vector<char>& known) const {
   const Operator op = operators_.size() > 1 ? operators_[1] : Operator::None;
-  const auto may = [&](const Formula& each) { return each.may_hold(known); };
+  const auto may = [&](const Formula& each) { return each.may_hold(cells, known); };
   if (op == Operator::And) return std::all_of(operands_.begin(), operands_.end(), may);
   if (op == Operator::Or) return std::any_of(operands_.begin(), operands_.end(), may);
-  if (!is_known(known)) return true;
-  std::vector<Cell> cells(places());
-  fill_known(known, cells);
-  return is_true(cells);
+  return !is_known(known) || is_true(cells);
 }
 
 }  // namespace edgecase::influxql

@@ -28,25 +28,32 @@ class Formula {
  public:
   // Where in the cells the value of a name or of a call is.
   using Place = std::function<Result<std::size_t>(const Expr& named)>;
-  // What is known of a cell before there are rows; nothing: it depends on the row.
-  using Known = std::function<const Cell*(std::size_t place)>;
 
   static Result<Formula> compile(const Expr& expression, const Place& place,
                                  FormulaOf of = FormulaOf::Field);
   // Only the truth value true is.
   bool is_true(const std::vector<Cell>& cells) const;
   void evaluate(const std::vector<Cell>& cells, Cell& result) const;
-  // False: whatever the rows are, it does not hold.
-  bool may_hold(const Known& known) const;
+  // False: whatever the rows are, it does not hold. `known`: which of `cells` are known before
+  // there are rows; the others depend on the row.
+  bool may_hold(const std::vector<Cell>& cells, const std::vector<char>& known) const;
 
  private:
-  enum class Kind : unsigned char { Constant, Cell, Pattern, Chain, Math };
+  enum class Kind : unsigned char { Constant, Cell, Pattern, Chain, Math, OneOf };
 
+  // Makes one look of what compares one cell with many texts, of a chain that is ready.
+  void gather_texts();
+  // The place and the text that it compares by `op`, and nothing else.
+  struct Compared {
+    std::size_t place = 0;
+    std::string_view text;
+  };
+  std::optional<Compared> compared(Operator op) const;
+  bool gives_truth() const;
+  bool is_decided(const Cell& so_far) const;
   void combine(Operator op, const Cell& left, const Formula& right_side, const Cell& right,
                Cell& result) const;
-  bool is_known(const Known& known) const;
-  void fill_known(const Known& known, std::vector<Cell>& cells) const;
-  std::size_t places() const;
+  bool is_known(const std::vector<char>& known) const;
 
   Kind kind_ = Kind::Constant;
   Cell constant_;
@@ -54,8 +61,13 @@ class Formula {
   std::optional<Pattern> pattern_;
   std::vector<Formula> operands_;
   std::vector<Operator> operators_;  // as in Expr
+  bool is_logic_ = false;            // AND or OR of truth values: one may decide
   FormulaOf of_ = FormulaOf::Field;
   std::string function_;  // of Math
+  // For OneOf, in order. It is true of a text at `place_` that is one of them, or of one that is
+  // not.
+  std::vector<std::string> texts_;
+  bool is_one_ = true;
 };
 
 }  // namespace edgecase::influxql

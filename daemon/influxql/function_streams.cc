@@ -196,7 +196,7 @@ std::unique_ptr<SampleStream> make_stream(const Call& call, const StreamSetting&
   return std::make_unique<FillStream>(
       std::move(windows), setting.windows, is_zero ? Fill::Number : setting.windows.fill,
       is_zero ? integer_cell(0) : fill_cell(setting.windows, call.kind), setting.grid, span,
-      setting.now, is_inside ? &setting.spending : nullptr);
+      setting.now, setting.spending, is_inside);
 }
 
 }  // namespace edgecase::influxql

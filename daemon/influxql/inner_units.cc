@@ -78,10 +78,10 @@ Status InnerUnits::choose(const Choice& choice) {
       EC_ASSIGN_OR_RETURN(const UnitKey group, plan_->key(i));
       std::vector<Cell> cells;
       set_tags(choice_, group, cells);
-      const bool may = choice_.where_of_rows->may_hold([&](std::size_t place) {
-        return !places_[place] && choice_.columns[place].is_tag ? &cells[place] : nullptr;
-      });
-      if (!may) continue;
+      std::vector<char> known(cells.size());
+      for (std::size_t c = 0; c < known.size(); ++c)
+        known[c] = !places_[c] && choice_.columns[c].is_tag ? 1 : 0;
+      if (!choice_.where_of_rows->may_hold(cells, known)) continue;
     }
     groups_.push_back(static_cast<std::uint32_t>(i));
   }

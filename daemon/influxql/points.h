@@ -45,6 +45,8 @@ class Spending {
 
   // One window more is answered. LimitReached.
   Status add_window();
+  // Whether so many more could be, before the first of them is made. LimitReached.
+  Status expect_windows(std::uint64_t count) const;
   // Values that have to be kept until their window ends. LimitReached.
   Status hold(std::uint64_t bytes);
   void release(std::uint64_t bytes) { held_bytes_ -= bytes; }

@@ -1,6 +1,7 @@
 #include "influxql/series_view.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "influxql/formula.h"
@@ -35,21 +36,21 @@ Status each_of_rows(const catalog::Catalog& catalog, std::span<const catalog::Se
            std::any_of(patterns.begin(), patterns.end(),
                        [&](const Pattern& each) { return each.matches(measurement); });
   };
-  std::vector<std::string> names;
+  std::map<std::string, std::size_t, std::less<>> names;
   std::optional<Formula> condition;
   if (where) {
     TimeSpan span;
     EC_ASSIGN_OR_RETURN(const std::optional<Expr> rest, split_time(*where, now_ns, nullptr, span));
     if (rest) {
-      EC_ASSIGN_OR_RETURN(condition, Formula::compile(*rest, [&](const Expr& named) {
-                            names.push_back(named.text);
-                            return Result<std::size_t>(names.size() - 1);
-                          }));
+      EC_ASSIGN_OR_RETURN(
+          condition, Formula::compile(*rest, [&](const Expr& named) {
+            return Result<std::size_t>(names.try_emplace(named.text, names.size()).first->second);
+          }));
     }
   }
   std::vector<Cell> cells(names.size());
   for (Cell& cell : cells) cell.kind = Cell::Kind::Text;
-  std::vector<char> is_field(names.size());
+  std::vector<char> known(names.size());
   std::size_t looked = 0;
   constexpr std::size_t kRowsPerTurn = 256;
   ReadableSeries series;
@@ -64,20 +65,18 @@ Status each_of_rows(const catalog::Catalog& catalog, std::span<const catalog::Se
     if (!catalog.read_series(row, series.entry, series.identity)) continue;
     if (!is_meant(series.identity.measurement)) continue;
     if (condition) {
-      for (std::size_t i = 0; i < names.size(); ++i) {
+      for (const auto& [name, i] : names) {
         cells[i].text.clear();
-        is_field[i] = names[i] == series.identity.field;
-        for (const auto& [key, value] : series.identity.tags) {
-          if (key != names[i]) continue;
-          cells[i].text = value;
-          is_field[i] = false;
-        }
-        if (names[i] == "_name") cells[i].text = series.identity.measurement;
+        known[i] = name == series.identity.field ? 0 : 1;
+        if (name == "_name") cells[i].text = series.identity.measurement;
       }
-      const auto known = [&](std::size_t place) {
-        return is_field[place] != 0 ? nullptr : &cells[place];
-      };
-      if (!condition->may_hold(known)) continue;
+      for (const auto& [key, value] : series.identity.tags) {
+        const auto found = names.find(key);
+        if (found == names.end()) continue;
+        known[found->second] = 1;
+        if (key != "_name") cells[found->second].text = value;
+      }
+      if (!condition->may_hold(cells, known)) continue;
     }
     EC_TRY(take(series));
   }

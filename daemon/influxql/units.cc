@@ -55,8 +55,9 @@ bool may_hold(const Choice& choice, const UnitKey& key) {
   if (!choice.where) return true;
   std::vector<Cell> cells;
   set_tags(choice, key, cells);
-  return choice.where->may_hold(
-      [&](std::size_t place) { return choice.columns[place].is_tag ? &cells[place] : nullptr; });
+  std::vector<char> known(cells.size());
+  for (std::size_t i = 0; i < known.size(); ++i) known[i] = choice.columns[i].is_tag ? 1 : 0;
+  return choice.where->may_hold(cells, known);
 }
 
 }  // namespace edgecase::influxql

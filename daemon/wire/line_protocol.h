@@ -78,6 +78,8 @@ class LineProtocolDecoder {
   // empty.
   bool next(ReadingBatch& batch);
 
+  // Bytes of the body that are still to be decoded.
+  std::size_t left() const { return static_cast<std::size_t>(end_ - position_); }
   std::uint64_t good_lines() const { return good_lines_; }
   std::uint64_t bad_lines() const { return bad_lines_; }
   // The first `error_limit` bad lines.

@@ -88,15 +88,42 @@ TEST_CASE("formula: what is known before there are rows rules out, and no more")
   const auto may = [&](const std::string& text) {
     const auto formula = formula_of(text);
     REQUIRE(formula.ok());
-    return formula->may_hold([&](std::size_t place) {
-      return place == 2 ? &cells[2] : nullptr;  // the text alone
-    });
+    return formula->may_hold(cells, {0, 0, 1, 0, 0});  // the text alone
   };
   CHECK(may("t = 'x'"));
   CHECK_FALSE(may("t = 'y'"));
   CHECK(may("t = 'y' OR i = 100"));
   CHECK_FALSE(may("t = 'y' AND i = 7"));
   CHECK(may("i = 100"));
+  CHECK(may("t = 'y' OR t = 'x'"));
+  CHECK_FALSE(may("t = 'y' OR t = 'z'"));
+  CHECK(may("t = 'y' OR i = 1 OR t = 'z'"));
+  CHECK_FALSE(may("t != 'x' AND t != 'y'"));
+}
+
+TEST_CASE("formula: many texts of one name are asked for at once, and mean what each would") {
+  struct Row {
+    std::string text, result;
+  };
+  for (const Row& row : std::vector<Row>{
+           {"t = 'y' OR t = 'x'", "true"},
+           {"t = 'y' OR 'x' = t OR t = 'z'", "true"},
+           {"t = 'y' OR t = 'y'", "false"},
+           {"i = 'x' OR i = 'y'", "false"},
+           {"n = 'x' OR n = ''", "false"},
+           {"n != 'x' AND n != 'y'", "false"},
+           {"t != 'y' AND t != 'z'", "true"},
+           {"t != 'y' AND t != 'x'", "false"},
+           {"t = 'y' OR i = 7 OR t = 'z'", "true"},
+           {"t = 'y' OR (i = 7 AND t = 'x') OR n = 'x'", "true"},
+           {"t = 'x' AND (t = 'y' OR i = 8 OR t = 'z')", "false"},
+           // What is no comparison stays where it stands.
+           {"i OR t = 'x' OR t = 'y'", "false"},
+           {"t = 'x' OR t = 'y' OR i", "null"},
+           {"b OR t = 'y' OR t = 'z'", "true"},
+       }) {
+    CHECK_MESSAGE(formula_result(row.text) == row.result, row.text);
+  }
 }
 
 TEST_CASE("formula: a pattern that is none, or needs too much memory, is an error") {

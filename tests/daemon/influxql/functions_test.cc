@@ -63,13 +63,13 @@ TEST_CASE("functions: what they hold, and how many windows they make up, is boun
                   call);
   }
   CHECK(rows_of(question_points(), "SELECT sum(v), last(s) FROM m", 200) == "0: 37.5 'y'");
+  // The gap behind the first second is counted before it is made.
   for (const std::string call : {"mean(v)", "difference(mean(v))", "count(s), elapsed(max(i))"}) {
-    CHECK_MESSAGE(rows_of(question_points(), "SELECT " + call +
-                                                 " FROM m WHERE time > 0 AND time < 300s "
-                                                 "GROUP BY time(1u) fill(0)") ==
-                      "ERR max-select-buckets limit exceeded: (100001/100000); "
-                      "limits.query-windows is 100000",
-                  call);
+    const std::string said = rows_of(
+        question_points(),
+        "SELECT " + call + " FROM m WHERE time > 0 AND time < 300s GROUP BY time(1u) fill(0)");
+    CHECK_MESSAGE(said.starts_with("ERR max-select-buckets limit exceeded: (1000000"), said);
+    CHECK_MESSAGE(said.ends_with("/100000); limits.query-windows is 100000"), said);
   }
 }
 

@@ -144,3 +144,23 @@ TEST_CASE("select: windows are refused before anything is read where there are t
   CHECK(room.ask("SELECT mean(v) FROM cpu WHERE time >= '1700-01-01' GROUP BY time(1ns)")
             .starts_with("max-select-buckets limit exceeded: ("));
 }
+
+TEST_CASE("select: a gap of too many windows is refused before the first of them is made") {
+  SelectRoom room;
+  REQUIRE(room.write("gap v=1 0\ngap v=2 1000000000000"));
+  room.asking.limits.windows = 1'000;
+  for (const std::string order : {"", " ORDER BY time DESC"}) {
+    const std::string of_all = "SELECT mean(v) FROM gap GROUP BY time(1ns)" + order;
+    CHECK_MESSAGE(room.ask(of_all) ==
+                      "max-select-buckets limit exceeded: (1000000000001/1000); "
+                      "limits.query-windows is 1000",
+                  room.ask(of_all));
+    CHECK(room.ask("SELECT derivative(mean(v)) FROM gap GROUP BY time(1ns)" + order)
+              .starts_with("max-select-buckets limit exceeded: ("));
+    // Rows that are asked for, and no more, are had.
+    CHECK_FALSE(room.ask(of_all + " LIMIT 3").starts_with("max-"));
+    CHECK_FALSE(room.ask("SELECT mean(v) FROM gap GROUP BY time(1s) fill(none)" + order)
+                    .starts_with("max-"));
+    CHECK_FALSE(room.ask("SELECT mean(v) FROM gap GROUP BY time(2s)" + order).starts_with("max-"));
+  }
+}
