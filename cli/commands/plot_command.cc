@@ -36,7 +36,7 @@ struct PlotArguments {
   RangeArguments range;
   wire::SelectionTexts selection;
   std::string purpose;
-  std::string svg;
+  std::string svg, png;
   std::size_t width = 0;  // 0: the terminal's
   std::size_t height = ChartSize().rows;
 };
@@ -185,10 +185,14 @@ Result<std::vector<Chart>> read_charts(const PlotArguments& arguments, std::size
   return charts;
 }
 
-Status write_svg(const std::string& path, const std::vector<Chart>& charts) {
+Status write_picture(const PlotArguments& arguments, const std::vector<Chart>& charts) {
+  const bool is_png = !arguments.png.empty();
+  const std::string& path = is_png ? arguments.png : arguments.svg;
   stop_on_interrupt("\nedgecase: stopped, " + path + " was not written\n", wire::kExitFailed);
   EC_ASSIGN_OR_RETURN(TargetFile file, TargetFile::open_output(path));
-  EC_TRY(file.write(charts_svg(charts)));
+  EC_ASSIGN_OR_RETURN(const std::string picture,
+                      is_png ? charts_png(charts) : Result<std::string>(charts_svg(charts)));
+  EC_TRY(file.write(picture));
   return file.commit();
 }
 
@@ -198,11 +202,12 @@ int run_plot(const PlotArguments& arguments) {
   size.columns = arguments.width > 0 ? arguments.width : std::max(size.columns, kChartColumnsMin);
   size.rows = arguments.height;
   const ChartGlyphs glyphs = terminal_glyphs();
-  const std::size_t dots = arguments.svg.empty() ? chart_dots(size, glyphs) : kSvgDots;
+  const bool is_picture = !arguments.svg.empty() || !arguments.png.empty();
+  const std::size_t dots = is_picture ? kPictureDots : chart_dots(size, glyphs);
   const Result<std::vector<Chart>> charts = read_charts(arguments, dots);
   if (!charts.ok()) return report_failure(charts.status());
-  if (!arguments.svg.empty()) {
-    const Status status = write_svg(arguments.svg, *charts);
+  if (is_picture) {
+    const Status status = write_picture(arguments, *charts);
     return status.ok() ? wire::kExitOk : report_failure(status);
   }
   for (const Chart& chart : *charts) write_out(stdout, chart_text(chart, size, glyphs));
@@ -214,14 +219,20 @@ int run_plot(const PlotArguments& arguments) {
 void add_plot_command(CLI::App& app, Action& action) {
   auto arguments = std::make_shared<PlotArguments>();
   CLI::App* command =
-      app.add_subcommand("plot", "Draw series over time, in the terminal or as SVG");
+      app.add_subcommand("plot", "Draw series over time, in the terminal or as a picture");
   add_selection(*command, arguments->selection, WithoutSelection::Refused);
   add_range_options(*command, arguments->range);
   add_purpose_option(*command, arguments->purpose);
+  CLI::Option* const svg =
+      command
+          ->add_option("--svg", arguments->svg,
+                       "Write the drawing to this file. Default: drawn in the terminal")
+          ->type_name("FILE");
   command
-      ->add_option("--svg", arguments->svg,
-                   "Write the drawing to this file. Default: drawn in the terminal")
-      ->type_name("FILE");
+      ->add_option("--png", arguments->png,
+                   "The same as PNG, for what shows no SVG. Default: drawn in the terminal")
+      ->type_name("FILE")
+      ->excludes(svg);
   command->add_option("--width", arguments->width, "Columns. Default: as the terminal has, else 80")
       ->check(CLI::Range(kChartColumnsMin, std::size_t{1'000}));
   command->add_option("--height", arguments->height, "Rows of each drawing")
@@ -230,7 +241,7 @@ void add_plot_command(CLI::App& app, Action& action) {
   add_namespace_options(*command, arguments->namespaces, AllNamespaces::Allowed);
   add_connection_options(*command, arguments->connection);
   command->footer(help_footer({"edgecase plot kitchen/temperature --since 24h",
-                               "edgecase plot 'kitchen/*' --svg kitchen.svg"}));
+                               "edgecase plot 'kitchen/*' --png kitchen.png"}));
   command->callback(
       [arguments, &action] { action = [arguments] { return run_plot(*arguments); }; });
 }

@@ -1,4 +1,4 @@
-// A series as a picture: lines of characters for a terminal, or SVG.
+// A series as a picture: lines of characters for a terminal, SVG, or PNG.
 //
 // Each point is a span of time in which values lay between two bounds, so that no spike is lost
 // when there are more readings than dots. Points that follow each other closely are joined; a gap
@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "edgecase/result.h"
 #include "time_arguments.h"
 
 namespace edgecase::cli {
@@ -43,8 +44,11 @@ std::size_t chart_dots(const ChartSize& size, ChartGlyphs glyphs);
 // Lines, each with its line feed.
 std::string chart_text(const Chart& chart, const ChartSize& size, ChartGlyphs glyphs);
 
+// How many points side by side a picture shows.
+inline constexpr std::size_t kPictureDots = 800;
 // One SVG document with the charts below each other; it needs nothing beside itself.
-inline constexpr std::size_t kSvgDots = 800;
 std::string charts_svg(const std::vector<Chart>& charts);
+// The same as PNG, of twice as many dots each way, as screens have them. Busy: no memory for it.
+Result<std::string> charts_png(const std::vector<Chart>& charts);
 
 }  // namespace edgecase::cli

@@ -1,20 +1,11 @@
 #include <cstdio>
 #include <string_view>
 
-#include "output.h"
 #include "plot/chart.h"
-#include "plot/chart_scale.h"
+#include "plot/chart_picture.h"
 
 namespace edgecase::cli {
 namespace {
-
-// In the units of the drawing: points of a screen when it is shown at its own size.
-constexpr double kLeft = 90;
-constexpr double kTop = 34;
-constexpr double kWidth = kSvgDots;
-constexpr double kHeight = 180;
-constexpr double kChartHeight = kTop + kHeight + 40;
-constexpr double kRight = 20;
 
 std::string number(double value) {
   char text[32];
@@ -24,7 +15,7 @@ std::string number(double value) {
 
 std::string xml_escaped(std::string_view text) {
   std::string out;
-  for (const char c : printable(text)) {
+  for (const char c : text) {
     switch (c) {
       case '&': out += "&amp;"; break;
       case '<': out += "&lt;"; break;
@@ -36,54 +27,43 @@ std::string xml_escaped(std::string_view text) {
   return out;
 }
 
-std::string text_at(double x, double y, std::string_view anchor, std::string_view text) {
-  return "<text x=\"" + number(x) + "\" y=\"" + number(y) + "\" text-anchor=\"" +
-         std::string(anchor) + "\">" + xml_escaped(text) + "</text>\n";
-}
+class SvgPicture final : public Picture {
+ public:
+  explicit SvgPicture(std::string& out) : out_(out) {}
 
-std::string line_at(double x0, double y0, double x1, double y1) {
-  return "<line x1=\"" + number(x0) + "\" y1=\"" + number(y0) + "\" x2=\"" + number(x1) +
-         "\" y2=\"" + number(y1) + "\"/>\n";
-}
-
-std::string chart_at(const Chart& chart, double top) {
-  const ChartScale scale(chart);
-  const double floor = top + kTop + kHeight;
-  std::string out = "<g class=\"grid\">\n";
-  std::string labels = "<text class=\"title\" x=\"" + number(kLeft) + "\" y=\"" +
-                       number(top + kTop - 14) + "\">" + xml_escaped(chart.title) + "</text>\n";
-  for (const double value : {scale.low(), scale.middle(), scale.high()}) {
-    const double y = floor - scale.up(value) * kHeight;
-    out += line_at(kLeft, y, kLeft + kWidth, y);
-    labels += text_at(kLeft - 8, y + 4, "end", scale.label(value));
+  void title(double x, double y, std::string_view text) override {
+    add_text("class=\"title\"", x, y, text);
   }
-  out += "</g>\n" + labels;
-  out += text_at(kLeft, floor + 18, "start", short_time(chart.from_ns, chart.zone.get()));
-  out += text_at(kLeft + kWidth, floor + 18, "end", short_time(chart.to_ns, chart.zone.get()));
-
-  // Each point is a stroke from low to high.
-  const auto at = [&](const ChartPoint& point, double value) {
-    return number(kLeft + scale.across(point.time_ns) * kWidth) + " " +
-           number(floor - scale.up(value) * kHeight);
-  };
-  std::string path;
-  const ChartPoint* before = nullptr;
-  for (const ChartPoint& point : chart.points) {
-    if (before != nullptr && scale.joined(*before, point)) {
-      const ChartJoint joint = scale.joint(*before, point);
-      path += "M" + at(*before, joint.left) + "L" + at(point, joint.right);
-    }
-    path += "M" + at(point, point.low) + "L" + at(point, point.high);
-    before = &point;
+  void label(double x, double y, TextPlace place, std::string_view text) override {
+    add_text(place == TextPlace::LeftOf ? "text-anchor=\"end\"" : "text-anchor=\"start\"", x, y,
+             text);
   }
-  return out + "<path d=\"" + path + "\"/>\n";
-}
+  void grid(const PictureLine& line) override {
+    out_ += "<line x1=\"" + number(line.x0) + "\" y1=\"" + number(line.y0) + "\" x2=\"" +
+            number(line.x1) + "\" y2=\"" + number(line.y1) + "\"/>\n";
+  }
+  void curve(const std::vector<PictureLine>& lines) override {
+    out_ += "<path d=\"";
+    for (const PictureLine& line : lines)
+      out_ += "M" + number(line.x0) + " " + number(line.y0) + "L" + number(line.x1) + " " +
+              number(line.y1);
+    out_ += "\"/>\n";
+  }
+
+ private:
+  void add_text(std::string_view how, double x, double y, std::string_view text) {
+    out_.append("<text ").append(how);
+    out_ += " x=\"" + number(x) + "\" y=\"" + number(y) + "\">" + xml_escaped(text) + "</text>\n";
+  }
+
+  std::string& out_;
+};
 
 }  // namespace
 
 std::string charts_svg(const std::vector<Chart>& charts) {
-  const std::string width = number(kLeft + kWidth + kRight);
-  const std::string height = number(kChartHeight * static_cast<double>(charts.size()));
+  const std::string width = number(picture_width());
+  const std::string height = number(picture_height(charts.size()));
   std::string out = "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"" + width + "\" height=\"" +
                     height + "\" viewBox=\"0 0 " + width + " " + height +
                     "\">\n"
@@ -91,14 +71,11 @@ std::string charts_svg(const std::vector<Chart>& charts) {
                     "svg{background:#fff}\n"
                     "text{font:12px sans-serif;fill:#444}\n"
                     ".title{font-weight:bold;fill:#111}\n"
-                    ".grid line{stroke:#ddd}\n"
+                    "line{stroke:#ddd}\n"
                     "path{fill:none;stroke:#1668a8;stroke-width:1.4;stroke-linecap:round}\n"
                     "</style>\n";
-  double top = 0;
-  for (const Chart& chart : charts) {
-    out += chart_at(chart, top);
-    top += kChartHeight;
-  }
+  SvgPicture picture(out);
+  draw_charts(charts, picture);
   return out + "</svg>\n";
 }
 

@@ -107,7 +107,8 @@ class ReadingsFlow(unittest.TestCase):
         pipe = os.path.join(self.place.path, "pipe")  # not /dev/null: were it wrong, root would lose that
         os.mkfifo(pipe)
         reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
-        for arguments in (("export", "out/x", "-o"), ("get", "out/x", "-o"), ("plot", "out/x", "--svg")):
+        for arguments in (("export", "out/x", "-o"), ("get", "out/x", "-o"), ("plot", "out/x", "--svg"),
+                          ("plot", "out/x", "--png")):
             self.ok(*arguments, pipe)
             self.assertTrue(os.read(reader, 65536))
         os.close(reader)
@@ -215,6 +216,10 @@ class ReadingsFlow(unittest.TestCase):
         self.ok("plot", "plot/wave", "--from", "@1", "--to", "@4", "--svg", picture)
         with open(picture, encoding="utf-8") as file:
             self.assertEqual(xml.etree.ElementTree.fromstring(file.read()).get("viewBox").split()[:2], ["0", "0"])
+        self.ok("plot", "plot/wave", "--png", picture)
+        with open(picture, "rb") as file:
+            self.assertEqual(file.read(8), b"\x89PNG\r\n\x1a\n")
+        self.fails(2, "plot", "plot/wave", "--png", picture, "--svg", picture)
         self.ok("write", "plot/once", "21.5")
         once = self.ok("plot", "plot/once", extra={"LC_ALL": "C"})
         self.assertEqual(once.count("*"), 1, once)

@@ -1,6 +1,7 @@
 #include "plot/chart.h"
 
 #include <doctest/doctest.h>
+#include <zlib.h>
 
 #include <algorithm>
 #include <limits>
@@ -136,6 +137,82 @@ TEST_CASE("names cannot break out of the SVG") {
   CHECK(svg.find("<script") == std::string::npos);
   CHECK(svg.find('\x1b') == std::string::npos);
   CHECK(svg.find("&lt;script&gt;&quot;&amp;") != std::string::npos);
+}
+
+// The dots of a PNG as charts_png() makes it: an index of its four colours each, by rows.
+struct Dots {
+  std::size_t width = 0, height = 0;
+  std::vector<unsigned> colours;
+
+  std::size_t count(unsigned colour) const {
+    return static_cast<std::size_t>(std::count(colours.begin(), colours.end(), colour));
+  }
+};
+
+std::size_t number_at(std::string_view bytes, std::size_t at) {
+  std::size_t number = 0;
+  for (std::size_t i = at; i < at + 4; ++i)
+    number = number << 8 | static_cast<unsigned char>(bytes[i]);
+  return number;
+}
+
+Dots dots_of(const std::string& png) {
+  Dots dots;
+  REQUIRE(png.starts_with("\x89PNG\r\n\x1a\n"));
+  std::string kinds, packed;
+  for (std::size_t at = 8; at < png.size();) {
+    const std::size_t size = number_at(png, at);
+    const std::string kind = png.substr(at + 4, 4);
+    const std::string bytes = png.substr(at + 8, size);
+    const void* const summed = png.data() + at + 4;
+    CHECK(crc32(0, static_cast<const Bytef*>(summed), static_cast<uInt>(size + 4)) ==
+          number_at(png, at + 8 + size));
+    kinds += kind + " ";
+    if (kind == "IHDR") {
+      dots.width = number_at(bytes, 0);
+      dots.height = number_at(bytes, 4);
+    }
+    if (kind == "IDAT") packed += bytes;
+    at += size + 12;
+  }
+  CHECK(kinds == "IHDR PLTE IDAT IEND ");
+  const std::size_t row_bytes = 1 + (dots.width * 2 + 7) / 8;
+  std::vector<unsigned char> rows(row_bytes * dots.height);
+  uLongf size = rows.size();
+  const void* const bytes = packed.data();
+  REQUIRE(uncompress(rows.data(), &size, static_cast<const Bytef*>(bytes), packed.size()) == Z_OK);
+  REQUIRE(size == rows.size());
+  for (std::size_t y = 0; y < dots.height; ++y) {
+    CHECK(rows[y * row_bytes] == 0);
+    for (std::size_t x = 0; x < dots.width; ++x)
+      dots.colours.push_back(rows[y * row_bytes + 1 + x / 4] >> (6 - x % 4 * 2) & 3u);
+  }
+  return dots;
+}
+
+TEST_CASE("a PNG shows grid, texts and the curve of each chart") {
+  const auto one = charts_png({chart_of({1, 5, 2})});
+  REQUIRE(one.ok());
+  const Dots dots = dots_of(*one);
+  CHECK(dots.width == 1'820);
+  CHECK(dots.height == 508);
+  for (const unsigned colour : {0u, 1u, 2u, 3u}) CHECK(dots.count(colour) > 500);
+  const auto three = charts_png(std::vector<Chart>(3, chart_of({1, 5, 2})));
+  REQUIRE(three.ok());
+  CHECK(dots_of(*three).height == 3 * dots.height);
+  CHECK(dots_of(*three).count(3) == 3 * dots.count(3));
+}
+
+TEST_CASE("a PNG takes any title and any value") {
+  constexpr double kMax = std::numeric_limits<double>::max();
+  for (const std::string& title :
+       {std::string(), std::string(5'000, 'W'), std::string("K\xc3\xbc\x63he \xe6\xb8\xa9\x1b")}) {
+    Chart chart = chart_of({-kMax, kMax, 0});
+    chart.title = title;
+    const auto png = charts_png({chart});
+    REQUIRE(png.ok());
+    CHECK(dots_of(*png).count(3) > 0);
+  }
 }
 
 }  // namespace
