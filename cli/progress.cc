@@ -40,16 +40,39 @@ void Progress::add(std::uint64_t done, std::uint64_t bytes) {
 void Progress::draw() {
   const std::chrono::duration<double> elapsed = last_drawn_ - started_;
   std::string line = what_ + " ";
-  if (total_ > 0) {
-    const double share = std::min(1.0, static_cast<double>(done_) / static_cast<double>(total_));
+  double share = share_;
+  if (total_ > 0) share = static_cast<double>(done_) / static_cast<double>(total_);
+  if (share >= 0) {
+    share = std::min(share, 1.0);
     const auto filled = static_cast<std::size_t>(share * static_cast<double>(kBarWidth));
     line += "[" + std::string(filled, '#') + std::string(kBarWidth - filled, '.') + "] " +
             std::to_string(static_cast<int>(share * 100)) + "% ";
   }
   line += count_text(done_) + " " + unit_ + ", " + wire::format_size(bytes_) + ", " +
           rate_text(static_cast<double>(done_) / std::max(elapsed.count(), 1e-3));
+  if (share >= 0) {
+    const std::string left = time_left(share, elapsed.count());
+    if (!left.empty()) line += ", " + left + " left";
+  }
   std::fprintf(stderr, "\r\x1b[K%s", line.c_str());
   drawn_ = true;
+}
+
+std::string time_left(double share, double seconds_so_far) {
+  constexpr double kFirstSeconds = 2, kShareMin = 0.005;
+  constexpr double kLongest = 99 * 3600;
+  if (seconds_so_far < kFirstSeconds || share < kShareMin) return "";
+  const double left = std::min(seconds_so_far * (1 - share) / share, kLongest);
+  const auto seconds = static_cast<int>(std::max(left, 0.0) + 0.5);
+  char text[32];
+  if (seconds < 60) {
+    std::snprintf(text, sizeof text, "%ds", seconds);
+  } else if (seconds < 3600) {
+    std::snprintf(text, sizeof text, "%dm %02ds", seconds / 60, seconds % 60);
+  } else {
+    std::snprintf(text, sizeof text, "%dh %02dm", seconds / 3600, seconds / 60 % 60);
+  }
+  return text;
 }
 
 void Progress::finish() {

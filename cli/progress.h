@@ -17,6 +17,8 @@ class Progress {
 
   bool shown() const { return shown_; }
   void add(std::uint64_t done, std::uint64_t bytes);
+  // How much of all is done, 0 to 1, where that is known otherwise than by `total`.
+  void set_share(double share) { share_ = share; }
   // Removes the line.
   void finish();
 
@@ -29,9 +31,13 @@ class Progress {
   const bool shown_;
   std::uint64_t done_ = 0;
   std::uint64_t bytes_ = 0;
+  double share_ = -1;  // not known
   bool drawn_ = false;
   std::chrono::steady_clock::time_point started_;
   std::chrono::steady_clock::time_point last_drawn_;
 };
+
+// "2m 05s": how long the rest takes, if it goes on as it did. Empty: too early to say.
+std::string time_left(double share, double seconds_so_far);
 
 }  // namespace edgecase::cli

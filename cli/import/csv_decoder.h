@@ -66,6 +66,8 @@ class CsvDecoder {
   // Adds the next slice to `batch`, which must be empty. False: the body is used up.
   bool next(wire::ReadingBatch& batch);
 
+  // Bytes of the body that are still to be decoded.
+  std::size_t left() const { return rest_.size(); }
   // Whether a time was written as a number without a format that says so.
   bool counts_times() const { return counts_times_; }
   // Records, or cells of a wide file, that say that there is no value.

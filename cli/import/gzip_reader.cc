@@ -2,6 +2,8 @@
 
 #include <zlib.h>
 
+#include <sys/stat.h>
+
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -26,6 +28,7 @@ struct GzipReader::State {
 
   std::string path;
   File file;
+  std::uint64_t size = 0, taken = 0;  // bytes of the file
   std::vector<Bytef> input = std::vector<Bytef>(kInputBytes);
   z_stream stream{};
   bool begun = false;
@@ -42,6 +45,9 @@ Result<std::unique_ptr<GzipReader>> GzipReader::open(const std::string& path) {
   if (!state->file) {
     return file_failure(path, errno);
   }
+  struct stat status {};
+  if (fstat(fileno(state->file.get()), &status) != 0) return file_failure(path, errno);
+  state->size = static_cast<std::uint64_t>(status.st_size);
   state->begun = inflateInit2(&state->stream, kGzipFormat) == Z_OK;
   if (!state->begun) return busy("no memory to read " + path);
   return std::unique_ptr<GzipReader>(new GzipReader(std::move(state)));
@@ -56,6 +62,7 @@ Result<bool> GzipReader::read(std::string& out) {
       if (s.whole) return false;
       return corruption(s.path + ": its end is missing");
     }
+    s.taken += got;
     s.stream.next_in = s.input.data();
     s.stream.avail_in = static_cast<uInt>(got);
   }
@@ -75,6 +82,12 @@ Result<bool> GzipReader::read(std::string& out) {
     return corruption(s.path + ": is damaged, or no gzip file");
   }
   return true;
+}
+
+double GzipReader::share() const {
+  const State& s = *state_;
+  if (s.size == 0) return 1;
+  return static_cast<double>(s.taken - s.stream.avail_in) / static_cast<double>(s.size);
 }
 
 }  // namespace edgecase::cli

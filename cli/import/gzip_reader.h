@@ -19,6 +19,8 @@ class GzipReader {
   // Appends some more to `out`; false at the end. Corruption: no gzip, a wrong checksum, or an end
   // that is missing.
   Result<bool> read(std::string& out);
+  // How much of the file was read, 0 to 1.
+  double share() const;
 
  private:
   struct State;

@@ -213,6 +213,13 @@ Result<std::vector<std::string>> list_files(const std::vector<std::string>& path
   return files;
 }
 
+// 0 where that cannot be told.
+double bytes_of(const std::string& path) {
+  std::error_code error;
+  const auto size = path == "-" ? 0 : fs::file_size(path, error);
+  return error ? 0 : static_cast<double>(size);
+}
+
 // The manifests among the files. They hold no readings, and of what lies beside one in two formats
 // one is enough.
 Result<std::vector<Manifest>> take_manifests(std::vector<std::string>& files) {
@@ -264,11 +271,13 @@ class Import {
           "\nedgecase: stopped; what was sent is stored, the same import again brings the rest\n",
           wire::kExitPartly);
     }
+    for (const std::string& path : *files) bytes_ += bytes_of(path);
     Status status = take_each(&Manifest::describe);
     std::size_t taken = 0;
     for (const std::string& path : *files) {
       if (!status.ok()) break;
       status = take(path);
+      bytes_taken_ += bytes_of(path);
       if (status.ok()) ++taken;
       if (status.code() == StatusCode::Corruption && files->size() > 1) {
         // One file that is damaged does not keep the others back.
@@ -317,13 +326,21 @@ class Import {
     return ok();
   }
 
+  // How far it is, counted in bytes of files. Of what has no size, as a pipe, only the file at hand
+  // says how far that is.
+  void show_progress(const ReadingSource& source, double bytes_at_hand) {
+    const double share =
+        bytes_ > 0 ? (bytes_taken_ + source.share() * bytes_at_hand) / bytes_ : source.share();
+    progress_.set_share(share);
+  }
+
   Status take(const std::string& path) {
     EC_TRY(learn_rules(path));
     EC_ASSIGN_OR_RETURN(const auto source,
                         ReadingSource::open(path, request_.format, request_.default_namespace,
                                             request_.csv, rules_ ? &*rules_ : nullptr));
     FileCounts counts;
-    const Status status = pass_on(*source, counts);
+    const Status status = pass_on(*source, bytes_of(path), counts);
     progress_.finish();
     for (const wire::LineError& error : source->errors()) {
       const std::string line = error.line == 0 ? "" : ":" + std::to_string(error.line);
@@ -385,13 +402,14 @@ class Import {
     write_out(stdout, "\n");
   }
 
-  Status pass_on(ReadingSource& source, FileCounts& counts) {
+  Status pass_on(ReadingSource& source, double bytes_at_hand, FileCounts& counts) {
     wire::ReadingBatch batch;
     for (bool is_first = true;; is_first = false) {
       batch.clear();
       EC_ASSIGN_OR_RETURN(const bool more, source.next(batch));
       if (!more) return request_.dry_run ? ok() : sender_.flush();
       if (is_first) EC_TRY(check_times(source, batch));
+      show_progress(source, bytes_at_hand);
       if (request_.dry_run && !std::exchange(has_shown_, true)) show(batch);
       for (const wire::Reading& reading : batch.readings) {
         if (!reading.time_ns) {
@@ -443,6 +461,7 @@ class Import {
   Progress progress_;
   Sender sender_;
   Table table_;
+  double bytes_ = 0, bytes_taken_ = 0;  // of all files
   std::uint64_t readings_ = 0;
   std::uint64_t bad_ = 0;
   bool is_damaged_ = false;  // a file that was left out

@@ -100,11 +100,16 @@ class MappedFile {
   std::size_t size_ = 0;
 };
 
+double share_of(std::size_t left, std::size_t size) {
+  return size == 0 ? 1 : 1 - static_cast<double>(left) / static_cast<double>(size);
+}
+
 class CsvSource : public ReadingSource {
  public:
   CsvSource(MappedFile file, CsvDecoder decoder)
       : file_(std::move(file)), decoder_(std::move(decoder)) {}
   Result<bool> next(wire::ReadingBatch& batch) override { return decoder_.next(batch); }
+  double share() const override { return share_of(decoder_.left(), file_.view().size()); }
   bool counts_times() const override { return decoder_.counts_times(); }
   std::uint64_t no_values() const override { return decoder_.no_values(); }
   std::uint64_t bad_lines() const override { return decoder_.bad_lines(); }
@@ -123,6 +128,7 @@ class LineSource : public ReadingSource {
         decoder_(file_.view(), {default_namespace, unit_ns, kBadLinesToldMax,
                                 wire::LineContexts::Followed, rules}) {}
   Result<bool> next(wire::ReadingBatch& batch) override { return decoder_.next(batch); }
+  double share() const override { return share_of(decoder_.left(), file_.view().size()); }
   bool counts_times() const override { return true; }
   std::uint64_t bad_lines() const override { return decoder_.bad_lines(); }
   const std::vector<wire::LineError>& errors() const override { return decoder_.errors(); }
@@ -186,6 +192,7 @@ class JsonSource : public ReadingSource {
     }
     return !batch.readings.empty();
   }
+  double share() const override { return share_of(rest_.size(), file_.view().size()); }
   bool counts_times() const override { return lines_.count_times; }
   std::uint64_t bad_lines() const override { return lines_.bad; }
   const std::vector<wire::LineError>& errors() const override { return lines_.errors; }
@@ -230,6 +237,7 @@ class GzipSource : public ReadingSource {
     }
     return true;
   }
+  double share() const override { return file_->share(); }
   bool counts_times() const override { return lines_.count_times; }
   std::uint64_t bad_lines() const override { return lines_.bad; }
   const std::vector<wire::LineError>& errors() const override { return lines_.errors; }

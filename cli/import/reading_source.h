@@ -41,6 +41,8 @@ class ReadingSource {
   // file is used up.
   virtual Result<bool> next(wire::ReadingBatch& batch) = 0;
 
+  // How much of the file was decoded, 0 to 1.
+  virtual double share() const = 0;
   // Whether times are counts since 1970, as far as the readings say that have come.
   virtual bool counts_times() const = 0;
   // Lines that say that there is no value; only CSV can.
