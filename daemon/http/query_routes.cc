@@ -113,15 +113,21 @@ class ExplainedPieces final : public PieceSource {
   Result<bool> fill(std::string& piece) override {
     wire::Reading reading;
     std::uint64_t rows = 0;
+    const ThreadReads before = thread_reads();
     for (;; ++rows) {
       EC_ASSIGN_OR_RETURN(const bool more, cursor_->next(reading));
       if (!more) break;
     }
     const query::ReadAccount account = cursor_->account();
+    const ThreadReads after = thread_reads();
     piece += "{\"rows\":" + std::to_string(rows) +
              ",\"groups_from_metadata\":" + std::to_string(account.groups_from_metadata) +
              ",\"readings_from_metadata\":" + std::to_string(account.readings_from_metadata) +
-             ",\"readings_decoded\":" + std::to_string(account.readings_decoded) + "}\n";
+             ",\"readings_decoded\":" + std::to_string(account.readings_decoded) +
+             ",\"groups_decoded\":" + std::to_string(after.groups - before.groups) +
+             ",\"metadata_bytes\":" + std::to_string(after.metadata_bytes - before.metadata_bytes) +
+             ",\"values_bytes\":" + std::to_string(after.values_bytes - before.values_bytes) +
+             "}\n";
     return false;
   }
   void let_go() override { cursor_->let_go(); }

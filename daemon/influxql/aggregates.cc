@@ -8,6 +8,7 @@
 
 #include "influxql/cells.h"
 #include "influxql/reducers.h"
+#include "query/aggregator.h"
 
 namespace edgecase::influxql {
 namespace {
@@ -29,6 +30,10 @@ class Count : public Reducer {
     count_ += static_cast<std::int64_t>(numbers.size());
     return ok();
   }
+  bool takes_summary(const NumberSummary&) const override { return true; }
+  void add_summary(const NumberSummary& summary) override {
+    count_ += static_cast<std::int64_t>(summary.count);
+  }
   Status finish(std::vector<Sample>& made) override {
     made.push_back(sample_of(integer_cell(std::exchange(count_, 0))));
     return ok();
@@ -38,6 +43,7 @@ class Count : public Reducer {
   std::int64_t count_ = 0;
 };
 
+// Adds floats up as /api/v1/query does, and integers as InfluxDB does, which lets them overflow.
 class Sum : public Reducer {
  public:
   explicit Sum(const Call& call)
@@ -48,7 +54,7 @@ class Sum : public Reducer {
     if (is_integer_)
       integer_ = wrapped_sum(integer_, value.integer);
     else
-      number_ += value.number;
+      sum_.add_float64(value.number);
     return ok();
   }
   bool takes_numbers() const override { return true; }
@@ -58,28 +64,37 @@ class Sum : public Reducer {
       for (std::size_t i = 0; i < numbers.size(); ++i)
         integer_ = wrapped_sum(integer_, numbers.int64(i));
     } else {
-      double sum = number_;  // in the order of add(): another would round elsewhere
-      for (std::size_t i = 0; i < numbers.size(); ++i) sum += numbers.float64(i);
-      number_ = sum;
+      sum_.add(numbers);
     }
     return ok();
   }
-  Status finish(std::vector<Sample>& made) override {
-    if (is_mean_) {
-      const double sum = is_integer_ ? static_cast<double>(integer_) : number_;
-      made.push_back(sample_of(float_cell(sum / static_cast<double>(count_))));
+  bool takes_summary(const NumberSummary&) const override { return true; }
+  void add_summary(const NumberSummary& summary) override {
+    count_ += static_cast<std::int64_t>(summary.count);
+    if (is_integer_) {
+      integer_ = wrapped_sum(integer_, static_cast<std::int64_t>(summary.sum));
     } else {
-      made.push_back(sample_of(is_integer_ ? integer_cell(integer_) : float_cell(number_)));
+      sum_.add(summary);
+    }
+  }
+  Status finish(std::vector<Sample>& made) override {
+    if (!is_integer_) {
+      made.push_back(sample_of(float_cell(is_mean_ ? sum_.mean() : sum_.sum().float64)));
+    } else if (is_mean_) {
+      made.push_back(
+          sample_of(float_cell(static_cast<double>(integer_) / static_cast<double>(count_))));
+    } else {
+      made.push_back(sample_of(integer_cell(integer_)));
     }
     integer_ = count_ = 0;
-    number_ = 0;
+    sum_.clear();
     return ok();
   }
 
  private:
   const bool is_integer_, is_mean_;
   std::int64_t integer_ = 0, count_ = 0;
-  double number_ = 0;
+  query::NumberSum sum_;
 };
 
 template <typename At>
@@ -96,9 +111,7 @@ auto bounds_of(const At& at, const wire::Numbers& numbers) {
 class Spread : public Reducer {
  public:
   Status add(const Cell& value, const Point&) override {
-    if (!has_any_ || is_less(value, least_)) least_ = value;
-    if (!has_any_ || is_less(most_, value)) most_ = value;
-    has_any_ = true;
+    add(value, value);
     return ok();
   }
   bool takes_numbers() const override { return true; }
@@ -114,10 +127,12 @@ class Spread : public Reducer {
       least = integer_cell(low);
       most = integer_cell(high);
     }
-    if (!has_any_ || is_less(least, least_)) least_ = least;
-    if (!has_any_ || is_less(most_, most)) most_ = most;
-    has_any_ = true;
+    add(least, most);
     return ok();
+  }
+  bool takes_summary(const NumberSummary&) const override { return true; }
+  void add_summary(const NumberSummary& summary) override {
+    add(number_cell(summary, summary.min), number_cell(summary, summary.max));
   }
   Status finish(std::vector<Sample>& made) override {
     made.push_back(sample_of(least_.kind == Kind::Integer
@@ -128,6 +143,12 @@ class Spread : public Reducer {
   }
 
  private:
+  void add(const Cell& least, const Cell& most) {
+    if (!has_any_ || is_less(least, least_)) least_ = least;
+    if (!has_any_ || is_less(most_, most)) most_ = most;
+    has_any_ = true;
+  }
+
   bool has_any_ = false;
   Cell least_, most_;
 };

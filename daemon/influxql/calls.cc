@@ -403,6 +403,26 @@ bool Call::has_own_times() const {
   return function == Function::Top || function == Function::Bottom || function == Function::Sample;
 }
 
+bool Call::takes_numbers() const {
+  return takes_any_order() || function == Function::Percentile;
+}
+
+bool Call::takes_any_order() const {
+  switch (function) {
+    case Function::Count:
+    case Function::Sum:
+    case Function::Mean:
+    case Function::Median:
+    case Function::Spread:
+    case Function::Stddev:
+    case Function::Min:
+    case Function::Max:
+    case Function::First:
+    case Function::Last: return true;
+    default: return false;
+  }
+}
+
 Result<Call> make_call(const Expr& call, const FunctionPlan::Columns& columns,
                        const Windows& windows) {
   return Maker(columns, windows).make(call);

@@ -64,6 +64,9 @@ struct Call {
   std::int64_t windows_before() const;
   // top, bottom and sample show each point's own time.
   bool has_own_times() const;
+  // Whether it takes many numbers of a window at once, and whether it takes them in any order.
+  bool takes_numbers() const;
+  bool takes_any_order() const;
 };
 
 // InvalidArgument.

@@ -1,5 +1,7 @@
 #include "influxql/cells.h"
 
+#include <bit>
+
 namespace edgecase::influxql {
 
 Cell integer_cell(std::int64_t value) {
@@ -14,6 +16,11 @@ Cell float_cell(double value) {
   cell.kind = Cell::Kind::Float;
   cell.number = value;
   return cell;
+}
+
+Cell number_cell(const NumberSummary& summary, std::uint64_t bits) {
+  return summary.type == NumberType::Integer ? integer_cell(static_cast<std::int64_t>(bits))
+                                             : float_cell(std::bit_cast<double>(bits));
 }
 
 double as_number(const Cell& cell) {

@@ -3,12 +3,15 @@
 
 #include <cstdint>
 
+#include "edgecase/iterator.h"
 #include "influxql/rows.h"
 
 namespace edgecase::influxql {
 
 Cell integer_cell(std::int64_t value);
 Cell float_cell(double value);
+// A number of a summary.
+Cell number_cell(const NumberSummary& summary, std::uint64_t bits);
 // Takes integers and floats.
 double as_number(const Cell& cell);
 // Both are of one kind. False before true.

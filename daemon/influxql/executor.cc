@@ -141,6 +141,7 @@ class ExplainRows final : public RowSource {
 
   Status run() {
     const auto begun = std::chrono::steady_clock::now();
+    const ThreadReads before = thread_reads();
     SeriesHead head;
     std::vector<Cell> row;
     std::uint64_t series = 0, count = 0;
@@ -158,7 +159,16 @@ class ExplainRows final : public RowSource {
         std::chrono::steady_clock::now() - begun);
     lines_.push_back("SERIES ANSWERED: " + std::to_string(series));
     lines_.push_back("ROWS ANSWERED: " + std::to_string(count));
-    lines_.push_back("POINTS READ: " + std::to_string(rows_->account().points()));
+    const ReadingAccount& account = rows_->account();
+    const ThreadReads after = thread_reads();
+    lines_.push_back("POINTS READ: " + std::to_string(account.points()));
+    lines_.push_back("POINTS KNOWN FROM METADATA: " + std::to_string(account.points_of_groups()));
+    lines_.push_back("GROUPS KNOWN FROM METADATA: " + std::to_string(account.groups()));
+    lines_.push_back("GROUPS DECODED: " + std::to_string(after.groups - before.groups));
+    lines_.push_back("BYTES READ FROM THE METADATA DRIVE: " +
+                     std::to_string(after.metadata_bytes - before.metadata_bytes));
+    lines_.push_back("BYTES READ FROM THE VALUES DRIVE: " +
+                     std::to_string(after.values_bytes - before.values_bytes));
     lines_.push_back("EXECUTION TIME: " + std::to_string(took.count()) + "µs");
     return ok();
   }

@@ -7,26 +7,27 @@
 #include "influxql/fill.h"
 #include "influxql/reducers.h"
 #include "influxql/transforms.h"
+#include "wire/reading_key.h"
 
 namespace edgecase::influxql {
 namespace {
 
 bool is_taken(const TimeSpan& span, const Point& point, std::size_t column) {
-  return point.time_ns >= span.from_ns && point.time_ns <= span.to_ns &&
-         point.cells[column].kind != Cell::Kind::Null;
+  return span.contains(point.time_ns) && point.cells[column].kind != Cell::Kind::Null;
 }
 
 // What a function makes of each window.
 class WindowStream : public SampleStream, public PointTaker {
  public:
-  WindowStream(const Call& call, std::unique_ptr<Reducer> reducer, const StreamSetting& setting,
-               const TimeSpan& span)
+  WindowStream(const Call& call, const StreamSetting& setting, const TimeSpan& span)
       : column_(call.column.index),
-        reducer_(std::move(reducer)),
         grid_(setting.grid),
         span_(span),
         shows_windows_(!call.has_own_times() &&
                        (setting.grid.is_cut() || !setting.is_alone || !call.is_selector())),
+        reducer_(call.is_selector()
+                     ? make_selector(call, setting.beside, !shows_windows_, setting.spending)
+                     : make_aggregate(call, setting.spending)),
         made_(setting.spending) {}
 
   Status take(const Point& point) override {
@@ -35,19 +36,29 @@ class WindowStream : public SampleStream, public PointTaker {
     return reducer_->add(point.cells[column_], point);
   }
 
-  bool takes_numbers(std::size_t column) const override {
-    return column == column_ && reducer_->takes_numbers();
-  }
+  bool takes_column(std::size_t column) const override { return column == column_; }
   Status take_numbers(const wire::Numbers& numbers) override {
-    const auto is_within = [this](std::int64_t time_ns) {
-      return time_ns >= span_.from_ns && time_ns <= span_.to_ns;
-    };
-    const auto first = std::find_if(numbers.times_ns.begin(), numbers.times_ns.end(), is_within);
+    const auto first =
+        std::find_if(numbers.times_ns.begin(), numbers.times_ns.end(),
+                     [this](std::int64_t time_ns) { return span_.contains(time_ns); });
     if (first == numbers.times_ns.end()) return ok();
     const wire::Numbers rest =
         numbers.from(static_cast<std::size_t>(first - numbers.times_ns.begin()));
     has_any_ = true;
     return reducer_->add_numbers(rest.first(rest.count_within(span_.from_ns, span_.to_ns)));
+  }
+
+  // What its span cuts it has to see.
+  bool takes_summary(const NumberSummary& summary) const override {
+    if (is_beside(summary)) return true;
+    return span_.contains(wire::time_of_ordinal(summary.first_ordinal)) &&
+           span_.contains(wire::time_of_ordinal(summary.last_ordinal)) &&
+           reducer_->takes_summary(summary);
+  }
+  void take_summary(const NumberSummary& summary) override {
+    if (is_beside(summary)) return;
+    has_any_ = true;
+    reducer_->add_summary(summary);
   }
 
   Status leave(const Window& window) override {
@@ -71,11 +82,16 @@ class WindowStream : public SampleStream, public PointTaker {
   }
 
  private:
+  bool is_beside(const NumberSummary& summary) const {
+    return wire::time_of_ordinal(summary.last_ordinal) < span_.from_ns ||
+           wire::time_of_ordinal(summary.first_ordinal) > span_.to_ns;
+  }
+
   const std::size_t column_;
-  const std::unique_ptr<Reducer> reducer_;
   const WindowGrid& grid_;
   const TimeSpan span_;
   const bool shows_windows_;
+  const std::unique_ptr<Reducer> reducer_;
   bool has_any_ = false, has_ended_ = false;
   std::vector<Sample> samples_;
   SampleQueue made_;
@@ -183,11 +199,7 @@ std::unique_ptr<SampleStream> make_stream(const Call& call, const StreamSetting&
         std::move(given),
         make_transform(call, setting.grid, setting.windows.is_descending, setting.spending));
   }
-  auto windows = std::make_unique<WindowStream>(
-      call,
-      call.is_selector() ? make_selector(call, setting.beside, setting.spending)
-                         : make_aggregate(call, setting.spending),
-      setting, taken);
+  auto windows = std::make_unique<WindowStream>(call, setting, taken);
   takers.push_back(windows.get());
   if (!is_filled(call, setting)) return windows;
   const bool is_count =

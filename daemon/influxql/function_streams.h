@@ -16,9 +16,12 @@ class PointTaker {
  public:
   virtual ~PointTaker() = default;
   virtual Status take(const Point& point) = 0;
-  // Whether it takes points that have nothing but a number in this column many at once.
-  virtual bool takes_numbers(std::size_t /*column*/) const { return false; }
+  // The same of many that have nothing but a number in the column that it takes, where
+  // FunctionPlan::takes_many() says so; takes_summary(): whether what is known of them will do.
+  virtual bool takes_column(std::size_t /*column*/) const { return false; }
   virtual Status take_numbers(const wire::Numbers& /*numbers*/) { return ok(); }
+  virtual bool takes_summary(const NumberSummary& /*summary*/) const { return false; }
+  virtual void take_summary(const NumberSummary& /*summary*/) {}
   // What comes now is in another window than what came.
   virtual Status leave(const Window& window) = 0;
   virtual void finish() = 0;  // behind the last window

@@ -88,9 +88,13 @@ void set_spans(Planned& plan) {
 // The rows of one group: those of each function, those of one time in one row.
 class FunctionRows : public PointSource {
  public:
+  // One of `points` and `feed`.
   FunctionRows(std::shared_ptr<const Planned> plan, std::unique_ptr<PointSource> points,
-               Spending& spending)
-      : plan_(std::move(plan)), points_(std::move(points)), spending_(spending) {
+               std::unique_ptr<WindowFeed> feed, Spending& spending)
+      : plan_(std::move(plan)),
+        points_(std::move(points)),
+        feed_(std::move(feed)),
+        spending_(spending) {
     const StreamSetting setting{plan_->windows, plan_->grid,        now_,
                                 spending,       plan_->beside,      plan_->calls == 1,
                                 plan_->most,    plan_->span_to_read};
@@ -109,7 +113,7 @@ class FunctionRows : public PointSource {
     for (;;) {
       EC_ASSIGN_OR_RETURN(const bool are_ready, pull_all());
       if (are_ready) break;
-      EC_TRY(read_point());
+      EC_TRY(feed_ == nullptr ? read_point() : read_window());
     }
     const Rows* first = nullptr;
     for (const Rows& rows : functions_) {
@@ -169,6 +173,8 @@ class FunctionRows : public PointSource {
     if (has_window_ && now_.contains(time_ns)) return ok();
     if (has_window_) EC_TRY(leave());
     now_ = plan_->grid.window_of(time_ns);
+    // The last window ends behind InfluxDB's last time.
+    if (time_ns == kMaxTime) now_.end_ns = kMaxTime + 1;
     has_window_ = true;
     return ok();
   }
@@ -177,32 +183,66 @@ class FunctionRows : public PointSource {
     return ok();
   }
 
-  // Numbers of the window of the first of them. False: there are none at hand, or not all take
-  // them.
-  Result<bool> read_numbers() {
-    EC_ASSIGN_OR_RETURN(const NumberPoints points, points_->numbers());
-    const wire::Numbers& numbers = points.numbers;
-    const bool are_taken =
-        !numbers.empty() && std::all_of(takers_.begin(), takers_.end(), [&](PointTaker* taker) {
-          return taker->takes_numbers(points.column);
-        });
-    if (!are_taken) return false;
-    EC_TRY(enter(numbers.times_ns.front()));
-    const std::size_t count = numbers.count_within(now_.from_ns, now_.end_ns - 1);
-    for (PointTaker* taker : takers_) EC_TRY(taker->take_numbers(numbers.first(count)));
-    EC_TRY(points_->skip(count));
-    return true;
+  Status finish() {
+    if (has_window_) EC_TRY(leave());
+    for (PointTaker* taker : takers_) taker->finish();
+    return ok();
+  }
+
+  // Gives the values of one field to those functions that take them.
+  class FieldTaker final : public ValueTaker {
+   public:
+    FieldTaker(FunctionRows& rows, std::size_t column) : rows_(rows), column_(column) {}
+
+    bool takes(const NumberSummary& summary) override {
+      return std::all_of(rows_.takers_.begin(), rows_.takers_.end(), [&](const PointTaker* taker) {
+        return !taker->takes_column(column_) || taker->takes_summary(summary);
+      });
+    }
+    Status take(const NumberSummary& summary) override {
+      return each([&](PointTaker& taker) {
+        taker.take_summary(summary);
+        return ok();
+      });
+    }
+    Status take(const wire::Numbers& numbers) override {
+      return each([&](PointTaker& taker) { return taker.take_numbers(numbers); });
+    }
+    Status take(std::int64_t time_ns, const Cell& value) override {
+      Point& point = rows_.point_;
+      point.time_ns = time_ns;
+      point.cells.resize(std::max(point.cells.size(), column_ + 1));
+      copy_cell(value, point.cells[column_]);
+      return each([&](PointTaker& taker) { return taker.take(point); });
+    }
+
+   private:
+    template <typename Do>
+    Status each(const Do& take) {
+      for (PointTaker* taker : rows_.takers_)
+        if (taker->takes_column(column_)) EC_TRY(take(*taker));
+      return ok();
+    }
+
+    FunctionRows& rows_;
+    const std::size_t column_;
+  };
+
+  // A window of the feed, field by field.
+  Status read_window() {
+    EC_ASSIGN_OR_RETURN(const auto next_ns, feed_->next_time());
+    if (!next_ns) return finish();
+    EC_TRY(enter(*next_ns));
+    while (const auto column = feed_->next_column(now_)) {
+      FieldTaker taker(*this, *column);
+      EC_TRY(feed_->feed(now_, taker));
+    }
+    return ok();
   }
 
   Status read_point() {
-    EC_ASSIGN_OR_RETURN(const bool has_numbers, read_numbers());
-    if (has_numbers) return ok();
     EC_ASSIGN_OR_RETURN(const bool has_point, points_->next(point_));
-    if (!has_point) {
-      if (has_window_) EC_TRY(leave());
-      for (PointTaker* taker : takers_) taker->finish();
-      return ok();
-    }
+    if (!has_point) return finish();
     EC_TRY(enter(point_.time_ns));
     for (PointTaker* taker : takers_) EC_TRY(taker->take(point_));
     return ok();
@@ -235,6 +275,7 @@ class FunctionRows : public PointSource {
 
   const std::shared_ptr<const Planned> plan_;
   const std::unique_ptr<PointSource> points_;
+  const std::unique_ptr<WindowFeed> feed_;
   Spending& spending_;
   Window now_;
   bool has_window_ = false;
@@ -279,7 +320,24 @@ const std::vector<Cell::Kind>& FunctionPlan::kinds() const {
 
 std::unique_ptr<PointSource> FunctionPlan::open(std::unique_ptr<PointSource> points,
                                                 Spending& spending) const {
-  return std::make_unique<FunctionRows>(impl_->planned, std::move(points), spending);
+  return std::make_unique<FunctionRows>(impl_->planned, std::move(points), nullptr, spending);
+}
+
+std::unique_ptr<PointSource> FunctionPlan::open(std::unique_ptr<WindowFeed> feed,
+                                                Spending& spending) const {
+  return std::make_unique<FunctionRows>(impl_->planned, nullptr, std::move(feed), spending);
+}
+
+// The values of a single part come in order.
+bool FunctionPlan::takes_many(std::size_t parts) const {
+  const Planned& plan = *impl_->planned;
+  return plan.beside.empty() &&
+         std::all_of(plan.leaves.begin(), plan.leaves.end(), [&](const Leaf& leaf) {
+           const Call* call = &leaf.call;
+           while (call->inside) call = call->inside.get();
+           return call->is_of_nothing || call->takes_any_order() ||
+                  (parts <= 1 && call->takes_numbers());
+         });
 }
 
 }  // namespace edgecase::influxql

@@ -11,6 +11,7 @@
 #include "influxql/points.h"
 #include "influxql/statement.h"
 #include "influxql/time_condition.h"
+#include "influxql/window_feed.h"
 
 namespace edgecase::influxql {
 
@@ -57,6 +58,9 @@ class FunctionPlan {
   const std::vector<Cell::Kind>& kinds() const;
   // Opens one group. Its points have one cell for each leaf, the time as InfluxDB shows it.
   std::unique_ptr<PointSource> open(std::unique_ptr<PointSource> points, Spending& spending) const;
+  // Whether a feed of so many parts will do in place of points.
+  bool takes_many(std::size_t parts) const;
+  std::unique_ptr<PointSource> open(std::unique_ptr<WindowFeed> feed, Spending& spending) const;
 
  private:
   struct Impl;

@@ -24,20 +24,18 @@ Cell::Kind kind_of_type(wire::ValueType type) {
 // The fields of one tag set, joined by their times.
 class JoinedFields final : public PointSource {
  public:
-  struct Part {
-    std::size_t column = 0;
-    bool makes_points = true;
-    std::unique_ptr<SeriesReader> reader;
-  };
-
-  JoinedFields(std::vector<Part> parts, std::vector<Cell> tags, bool is_descending)
-      : parts_(std::move(parts)), tags_(std::move(tags)), is_descending_(is_descending) {}
+  JoinedFields(std::vector<FeedPart> parts, const std::vector<Column>& columns,
+               std::vector<Cell> tags, bool is_descending)
+      : parts_(std::move(parts)),
+        columns_(columns),
+        tags_(std::move(tags)),
+        is_descending_(is_descending) {}
 
   Result<bool> next(Point& point) override {
     bool is_point = false;
     std::int64_t time_ns = 0;
-    for (const Part& part : parts_) {
-      if (!part.makes_points) continue;
+    for (const FeedPart& part : parts_) {
+      if (columns_[part.column].is_condition) continue;
       EC_ASSIGN_OR_RETURN(const bool has_reading, part.reader->has_reading());
       if (!has_reading || (is_point && !is_before(part.reader->time_ns(), time_ns))) continue;
       is_point = true;
@@ -51,7 +49,7 @@ class JoinedFields final : public PointSource {
       point.cells[i].kind = tags_[i].kind;
       if (tags_[i].kind == Cell::Kind::Text) point.cells[i].text = tags_[i].text;
     }
-    for (const Part& part : parts_) {
+    for (const FeedPart& part : parts_) {
       Cell& cell = point.cells[part.column];
       for (;;) {
         EC_ASSIGN_OR_RETURN(const bool has_reading, part.reader->has_reading());
@@ -63,17 +61,11 @@ class JoinedFields final : public PointSource {
     return true;
   }
 
-  Result<NumberPoints> numbers() override {
-    if (parts_.size() != 1 || !parts_.front().makes_points) return NumberPoints{};
-    EC_ASSIGN_OR_RETURN(const wire::Numbers numbers, parts_.front().reader->numbers());
-    return NumberPoints{parts_.front().column, numbers};
-  }
-  Status skip(std::size_t count) override { return parts_.front().reader->skip(count); }
-
  private:
   bool is_before(std::int64_t a, std::int64_t b) const { return is_descending_ ? a > b : a < b; }
 
-  const std::vector<Part> parts_;
+  const std::vector<FeedPart> parts_;
+  const std::vector<Column>& columns_;
   const std::vector<Cell> tags_;  // of columns that are no tags: null
   const bool is_descending_;
 };
@@ -163,6 +155,9 @@ const ReadableSeries* MeasurementUnits::look_at(catalog::SeriesRow row) const {
 
 Status MeasurementUnits::choose(const Choice& choice) {
   choice_ = choice;
+  compares_fields_ =
+      std::any_of(choice.columns.begin(), choice.columns.end(),
+                  [](const Column& column) { return column.is_condition && !column.is_tag; });
   EC_TRY(gather());
   fields_.clear();
   EC_TRY(account_.count_series(rows_.size()));
@@ -236,9 +231,9 @@ Result<UnitKey> MeasurementUnits::key(std::size_t unit) const {
   return UnitKey{series->identity.measurement, series->identity.tags};
 }
 
-Result<std::unique_ptr<PointSource>> MeasurementUnits::open(std::size_t unit) {
-  std::vector<JoinedFields::Part> parts;
-  std::vector<Cell> tags(choice_.columns.size());
+Status MeasurementUnits::open_parts(std::size_t unit, std::vector<FeedPart>& parts,
+                                    std::vector<Cell>& tags) {
+  tags.resize(choice_.columns.size());
   bool has_tags = false;
   for (std::uint32_t i = 0; i < units_[unit].count; ++i) {
     const catalog::SeriesRow row = rows_[units_[unit].first + i];
@@ -246,8 +241,10 @@ Result<std::unique_ptr<PointSource>> MeasurementUnits::open(std::size_t unit) {
     const ReadableSeries* const series = look_at(row);
     if (series == nullptr) continue;
     const wire::Identity& identity = series->identity;
-    if (!std::exchange(has_tags, true))
+    if (!std::exchange(has_tags, true)) {
       set_tags(choice_, {identity.measurement, identity.tags}, tags);
+      if (!compares_fields_ && choice_.where && !choice_.where->is_true(tags)) return ok();
+    }
     for (std::size_t c = 0; c < choice_.columns.size(); ++c) {
       const Column& column = choice_.columns[c];
       if (column.is_tag || column.kind == Cell::Kind::Null || column.name != identity.field)
@@ -255,12 +252,24 @@ Result<std::unique_ptr<PointSource>> MeasurementUnits::open(std::size_t unit) {
       auto reader = std::make_unique<SeriesReader>(account_, row, series->entry.id, choice_.span,
                                                    choice_.is_descending, column.kind);
       EC_TRY(reader->begin());
-      parts.push_back({c, !column.is_condition, std::move(reader)});
+      parts.push_back({c, std::move(reader)});
     }
   }
-  std::unique_ptr<PointSource> points =
-      std::make_unique<JoinedFields>(std::move(parts), std::move(tags), choice_.is_descending);
-  if (choice_.where) points = filter_points(std::move(points), *choice_.where);
+  return ok();
+}
+
+Status MeasurementUnits::add_parts(std::size_t unit, std::vector<FeedPart>& parts) {
+  std::vector<Cell> tags;
+  return open_parts(unit, parts, tags);
+}
+
+Result<std::unique_ptr<PointSource>> MeasurementUnits::open(std::size_t unit) {
+  std::vector<FeedPart> parts;
+  std::vector<Cell> tags;
+  EC_TRY(open_parts(unit, parts, tags));
+  std::unique_ptr<PointSource> points = std::make_unique<JoinedFields>(
+      std::move(parts), choice_.columns, std::move(tags), choice_.is_descending);
+  if (compares_fields_) points = filter_points(std::move(points), *choice_.where);
   return points;
 }
 

@@ -28,6 +28,8 @@ class MeasurementUnits final : public Units {
   std::size_t size() const override { return units_.size(); }
   Result<UnitKey> key(std::size_t unit) const override;
   Result<std::unique_ptr<PointSource>> open(std::size_t unit) override;
+  bool has_parts() const override { return !compares_fields_; }
+  Status add_parts(std::size_t unit, std::vector<FeedPart>& parts) override;
 
  private:
   struct Field {
@@ -41,6 +43,7 @@ class MeasurementUnits final : public Units {
   explicit MeasurementUnits(ReadingAccount& account) : account_(account) {}
   Result<Cell::Kind> kind_of(Field& field);
   bool is_asked(const std::string& field) const;
+  Status open_parts(std::size_t unit, std::vector<FeedPart>& parts, std::vector<Cell>& tags);
   Status gather();
   Status limit_series();
   // Until the next call; null: the series is gone.
@@ -51,6 +54,7 @@ class MeasurementUnits final : public Units {
   std::map<std::string, Field> fields_;
   std::set<std::string> tags_;
   Choice choice_;
+  bool compares_fields_ = false;  // WHERE does; else it holds for a whole unit or not at all
   std::vector<Unit> units_;
   std::vector<catalog::SeriesRow> rows_;  // of the unit's fields that are asked for
 };

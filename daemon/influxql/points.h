@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "edgecase/iterator.h"
 #include "edgecase/result.h"
 #include "influxql/rows.h"
 #include "wire/numbers.h"
@@ -17,12 +18,6 @@ struct Point {
   std::vector<Cell> cells;  // as many as columns were asked for
 };
 
-// Points that have nothing but a number in one column, and tags.
-struct NumberPoints {
-  std::size_t column = 0;
-  wire::Numbers numbers;
-};
-
 class PointSource {
  public:
   virtual ~PointSource() = default;
@@ -30,11 +25,17 @@ class PointSource {
   // the same instant in the order of their series. False at the end. `point` is overwritten, its
   // memory used again. After an error only destruction is allowed.
   virtual Result<bool> next(Point& point) = 0;
-  // For speed, in place of next(): the next points, as far as they are numbers at hand. None: they
-  // are to be had by next(). They hold until the next call.
-  virtual Result<NumberPoints> numbers() { return NumberPoints{}; }
-  // Past the first of those, at least one.
-  virtual Status skip(std::size_t /*count*/) { return ok(); }
+};
+
+// Takes the values that a field has in a window, many at once where they are at hand so.
+class ValueTaker {
+ public:
+  virtual ~ValueTaker() = default;
+  // Whether what is known of many numbers will do in their place.
+  virtual bool takes(const NumberSummary& summary) = 0;
+  virtual Status take(const NumberSummary& summary) = 0;
+  virtual Status take(const wire::Numbers& numbers) = 0;
+  virtual Status take(std::int64_t time_ns, const Cell& value) = 0;
 };
 
 // What one statement may still use up. Shared by all that works for it.

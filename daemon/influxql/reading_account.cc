@@ -9,8 +9,14 @@ namespace edgecase::influxql {
 
 Status ReadingAccount::count_points(std::uint64_t count) {
   points_ += count;
-  if (points_ <= asking_.limits.points) return ok();
-  return query::check_limit(query::kPointsLimit, points_, asking_.limits.points);
+  if (points_ + groups_ <= asking_.limits.points) return ok();
+  return query::check_limit(query::kPointsLimit, points_ + groups_, asking_.limits.points);
+}
+
+Status ReadingAccount::count_group(std::uint64_t readings) {
+  ++groups_;
+  points_of_groups_ += readings;
+  return count_points(0);
 }
 
 Status ReadingAccount::count_series(std::uint64_t count) {

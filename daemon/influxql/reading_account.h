@@ -37,8 +37,12 @@ class ReadingAccount {
 
   // LimitReached, with InfluxDB's words.
   Status count_points(std::uint64_t count);
+  // The metadata drive alone told of a group; it counts as one point.
+  Status count_group(std::uint64_t readings);
   Status count_series(std::uint64_t count);
-  std::uint64_t points() const { return points_; }
+  std::uint64_t points() const { return points_; }  // that were read
+  std::uint64_t groups() const { return groups_; }  // that were told of unread
+  std::uint64_t points_of_groups() const { return points_of_groups_; }
   std::uint64_t series() const { return series_; }
   // Series that are read: whoever keeps an account of it hears of each device once.
   void tell(const std::vector<catalog::SeriesRow>& rows);
@@ -66,6 +70,7 @@ class ReadingAccount {
   Spending spending_;
   Keeps keeps_ = Keeps::Nothing;
   std::uint64_t points_ = 0, series_ = 0;
+  std::uint64_t groups_ = 0, points_of_groups_ = 0;
   std::set<std::pair<NamespaceId, std::uint32_t>> told_;  // devices
   std::vector<SeriesReader*> readers_;
   query::LeftOut left_out_;

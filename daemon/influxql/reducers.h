@@ -21,14 +21,19 @@ class Reducer {
   // Whether it takes many numbers at once, of the type that it takes: then with the same result.
   virtual bool takes_numbers() const { return false; }
   virtual Status add_numbers(const wire::Numbers& /*numbers*/) { return ok(); }
+  // Whether what is known of many of that type will do in their place: with the same result, sums
+  // of floats within what NumberSum (query/aggregator.h) says.
+  virtual bool takes_summary(const NumberSummary& /*summary*/) const { return false; }
+  virtual void add_summary(const NumberSummary& /*summary*/) {}
   // What the values since the last call come to, of which there is at least one. In the order of
   // their times; times of points, or kNoTime.
   virtual Status finish(std::vector<Sample>& made) = 0;
 };
 
-// For each function of a window. `beside`: which cells of a chosen point are wanted with it.
+// For each function of a window. `beside`: which cells of a chosen point are wanted with it;
+// `shows_time`: its time is.
 std::unique_ptr<Reducer> make_aggregate(const Call& call, Spending& spending);
 std::unique_ptr<Reducer> make_selector(const Call& call, const std::vector<std::size_t>& beside,
-                                       Spending& spending);
+                                       bool shows_time, Spending& spending);
 
 }  // namespace edgecase::influxql

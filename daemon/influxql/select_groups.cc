@@ -1,5 +1,6 @@
 // Choosing what a plan reads, from the outside in, and reading it.
 #include <algorithm>
+#include <span>
 #include <utility>
 
 #include "influxql/fields.h"
@@ -145,7 +146,26 @@ Result<UnitKey> SelectPlan::key(std::size_t group) const {
   return key;
 }
 
+// Null: its functions need its points.
+Result<std::unique_ptr<WindowFeed>> SelectPlan::open_feed(std::size_t group) {
+  std::unique_ptr<WindowFeed> feed;
+  const auto refs = std::span(refs_).subspan(groups_[group].first, groups_[group].count);
+  const bool has_parts =
+      functions_ && !edge_column_ && std::all_of(refs.begin(), refs.end(), [&](const Ref& ref) {
+        return sources_[ref.source]->has_parts();
+      });
+  if (!has_parts || !functions_->takes_many(1)) return feed;
+  std::vector<FeedPart> parts;
+  for (const Ref& ref : refs) EC_TRY(sources_[ref.source]->add_parts(ref.unit, parts));
+  if (functions_->takes_many(parts.size()))
+    feed = std::make_unique<WindowFeed>(std::move(parts), choice_.is_descending);
+  return feed;
+}
+
 Result<std::unique_ptr<PointSource>> SelectPlan::open(std::size_t group) {
+  EC_ASSIGN_OR_RETURN(std::unique_ptr<WindowFeed> feed, open_feed(group));
+  if (feed != nullptr)
+    return make_rows(functions_->open(std::move(feed), account_.spending()), shape_);
   std::vector<std::unique_ptr<PointSource>> units;
   for (std::uint32_t i = 0; i < groups_[group].count; ++i) {
     const Ref& ref = refs_[groups_[group].first + i];

@@ -87,6 +87,7 @@ class SelectPlan {
   bool has_anything() const;
   Status check_windows() const;
   void choose_edge();
+  Result<std::unique_ptr<WindowFeed>> open_feed(std::size_t group);
   Status group_units();
 
   ReadingAccount& account_;

@@ -9,6 +9,7 @@
 
 #include "influxql/cells.h"
 #include "influxql/reducers.h"
+#include "wire/reading_key.h"
 
 namespace edgecase::influxql {
 namespace {
@@ -42,7 +43,8 @@ bool is_better(Function function, const Cell& value, std::int64_t time_ns, const
 
 class Best : public Reducer {
  public:
-  Best(Function function, Places beside) : function_(function), beside_(std::move(beside)) {}
+  Best(Function function, Places beside, bool shows_time)
+      : function_(function), beside_(std::move(beside)), shows_time_(shows_time) {}
 
   Status add(const Cell& value, const Point& point) override {
     if (has_any_ && !is_better(function_, value, point.time_ns, best_)) return ok();
@@ -58,6 +60,19 @@ class Best : public Reducer {
     const Point point{numbers.times_ns[at], {}};
     return add(numbers.is_float ? float_cell(numbers.float64(at)) : integer_cell(numbers.int64(at)),
                point);
+  }
+  // When the least one was is not known: where it is asked for, groups will do that have none.
+  bool takes_summary(const NumberSummary& summary) const override {
+    if (!beside_.empty()) return false;
+    if (!shows_time_ || function_ == Function::First || function_ == Function::Last) return true;
+    const std::int64_t first_ns = wire::time_of_ordinal(summary.first_ordinal);
+    return has_any_ && !is_better(function_, bound_of(summary), first_ns, best_);
+  }
+  void add_summary(const NumberSummary& summary) override {
+    const bool is_last = function_ == Function::Last;
+    const Point point{wire::time_of_ordinal(is_last ? summary.last_ordinal : summary.first_ordinal),
+                      {}};
+    static_cast<void>(add(bound_of(summary), point));  // it holds nothing
   }
   Status finish(std::vector<Sample>& made) override {
     made.push_back(std::move(best_));
@@ -85,8 +100,18 @@ class Best : public Reducer {
     return best;
   }
 
+  Cell bound_of(const NumberSummary& summary) const {
+    switch (function_) {
+      case Function::Min: return number_cell(summary, summary.min);
+      case Function::Max: return number_cell(summary, summary.max);
+      case Function::First: return number_cell(summary, summary.first);
+      default: return number_cell(summary, summary.last);
+    }
+  }
+
   const Function function_;
   const Places beside_;
+  const bool shows_time_;
   bool has_any_ = false;
   Sample best_;
 };
@@ -281,13 +306,14 @@ class Reservoir : public Reducer {
 
 }  // namespace
 
-std::unique_ptr<Reducer> make_selector(const Call& call, const Places& beside, Spending& spending) {
+std::unique_ptr<Reducer> make_selector(const Call& call, const Places& beside, bool shows_time,
+                                       Spending& spending) {
   switch (call.function) {
     case Function::Percentile: return std::make_unique<Percentile>(call, beside, spending);
     case Function::Top:
     case Function::Bottom: return std::make_unique<Ranking>(call, beside, spending);
     case Function::Sample: return std::make_unique<Reservoir>(call, beside, spending);
-    default: return std::make_unique<Best>(call.function, beside);
+    default: return std::make_unique<Best>(call.function, beside, shows_time);
   }
 }
 

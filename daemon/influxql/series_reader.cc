@@ -10,6 +10,10 @@ namespace {
 
 constexpr std::size_t kReaderBytes = sizeof(SeriesReader) + 192;
 
+bool is_number_kind(Cell::Kind kind) {
+  return kind == Cell::Kind::Float || kind == Cell::Kind::Integer;
+}
+
 }  // namespace
 
 void cast_cell(Cell& cell, Cell::Kind kind) {
@@ -58,7 +62,9 @@ void SeriesReader::open_scan() {
   options.patience = reach == nullptr ? nullptr : reach->patience;
   query::TimeRange range;
   range.from_ns = span_.from_ns;
-  if (span_.has_to()) range.to_ns = span_.to_ns + 1;
+  // No window holds what lies behind InfluxDB's last time.
+  if (is_fed_ || span_.has_to()) range.to_ns = span_.to_ns + 1;
+  options.summaries = is_fed_ && is_number_kind(kind_) && account_.readers() <= kOpenScansMax;
   query::QueryService& service = account_.service();
   scan_.emplace(service.engine(), service.catalog(), std::vector<catalog::SeriesRow>{row_}, range,
                 options);
@@ -108,23 +114,84 @@ void SeriesReader::note_read(std::int64_t first_ns, std::int64_t last_ns) {
   has_read_ = true;
 }
 
-Result<wire::Numbers> SeriesReader::numbers() {
-  const bool is_number = kind_ == Cell::Kind::Float || kind_ == Cell::Kind::Integer;
-  if (next_ < count_ || is_done_ || !is_number || account_.readers() > kOpenScansMax)
-    return wire::Numbers{};
+Result<std::optional<std::int64_t>> SeriesReader::next_time() {
+  is_fed_ = true;
+  const std::optional<std::int64_t> none;
+  if (next_ < count_) return std::optional(time_ns());
+  if (is_done_) return none;
+  if (account_.readers() > kOpenScansMax) {
+    EC_ASSIGN_OR_RETURN(const bool has_one, has_reading());
+    return has_one ? std::optional(time_ns()) : none;
+  }
   EC_TRY(wake_scan());
-  if (is_done_) return wire::Numbers{};
-  const wire::Numbers numbers = scan_->numbers();
-  return numbers.is_float == (kind_ == Cell::Kind::Float) ? numbers : wire::Numbers{};
+  if (is_done_) return none;
+  if (scan_->valid()) return std::optional(scan_->time_ns());
+  EC_TRY(scan_->status());
+  is_done_ = true;
+  close_scan();
+  return none;
 }
 
-Status SeriesReader::skip(std::size_t count) {
-  EC_TRY(account_.count_points(count));
-  const wire::Numbers numbers = scan_->numbers();
-  note_read(numbers.times_ns[0], numbers.times_ns[count - 1]);
-  EC_TRY(scan_->go_on(count));
-  scan_->skip(count);
+Status SeriesReader::feed(const Window& window, ValueTaker& taker) {
+  for (;;) {
+    EC_ASSIGN_OR_RETURN(const auto next_ns, next_time());
+    if (!next_ns || !window.contains(*next_ns)) return ok();
+    if (next_ == count_) {
+      EC_TRY(feed_from_scan(window, taker));
+    } else {
+      EC_TRY(taker.take(time_ns(), cell()));
+      pop();
+    }
+  }
+}
+
+// What is at hand of the window, at least one step of it.
+Status SeriesReader::feed_from_scan(const Window& window, ValueTaker& taker) {
+  const std::int64_t last_ns = window.end_ns - 1;
+  const bool is_float = kind_ == Cell::Kind::Float;
+  NumberSummary summary;
+  const bool has_summary = scan_->take_summary(
+      is_descending_ ? window.from_ns : last_ns, summary, [&](const NumberSummary& known) {
+        return (known.type == NumberType::Float) == is_float && taker.takes(known);
+      });
+  if (has_summary) {
+    EC_TRY(account_.count_group(summary.count));
+    note_read(wire::time_of_ordinal(summary.first_ordinal),
+              wire::time_of_ordinal(summary.last_ordinal));
+    EC_TRY(scan_->go_on());
+    return taker.take(summary);
+  }
+  const wire::Numbers numbers = is_number_kind(kind_) ? scan_->numbers() : wire::Numbers();
+  // What is damaged it has stepped over.
+  if (!scan_->valid() || !window.contains(scan_->time_ns())) return ok();
+  if (!numbers.empty() && numbers.is_float == is_float) {
+    const std::size_t count = numbers.count_within(window.from_ns, last_ns);
+    EC_TRY(account_.count_points(count));
+    note_read(numbers.times_ns[0], numbers.times_ns[count - 1]);
+    EC_TRY(taker.take(numbers.first(count)));
+    EC_TRY(scan_->go_on(count));
+    scan_->skip(count);
+    return ok();
+  }
+  Held held;
+  EC_ASSIGN_OR_RETURN(const bool is_value, read_reading(held));
+  if (is_value) EC_TRY(taker.take(held.time_ns, held.cell));
+  EC_TRY(scan_->go_on());
+  scan_->next();
   return ok();
+}
+
+// Where the scan stands. False: it is of another type, or damaged.
+Result<bool> SeriesReader::read_reading(Held& held) {
+  held.time_ns = scan_->time_ns();
+  EC_TRY(account_.count_points(1));
+  const Result<bool> is_value = read_value(held.cell);
+  if (is_value.status().code() == StatusCode::Corruption) {
+    scan_->leave_out(is_value.status());
+    return false;
+  }
+  if (is_value.ok() && *is_value) note_read(held.time_ns, held.time_ns);
+  return is_value;
 }
 
 Status SeriesReader::fill() {
@@ -137,19 +204,14 @@ Status SeriesReader::fill() {
   batch_ = std::min(batch_ * 4, kBatchMax);
   std::size_t text_bytes = 0;
   while (!is_done_ && count_ < most && text_bytes <= kBatchTextBytes && scan_->valid()) {
+    scan_->read_group();
+    if (!scan_->valid()) break;
     if (held_.size() == count_) held_.emplace_back();
     Held& held = held_[count_];
-    held.time_ns = scan_->time_ns();
-    EC_TRY(account_.count_points(1));
-    const Result<bool> is_value = read_value(held.cell);
-    if (is_value.status().code() == StatusCode::Corruption) {
-      scan_->leave_out(is_value.status());
-    } else if (!is_value.ok()) {
-      return is_value.status();
-    } else if (*is_value) {
+    EC_ASSIGN_OR_RETURN(const bool is_value, read_reading(held));
+    if (is_value) {
       ++count_;
       text_bytes += held.cell.kind == Cell::Kind::Text ? held.cell.text.size() : 0;
-      note_read(held.time_ns, held.time_ns);
     }
     EC_TRY(scan_->go_on());
     scan_->next();

@@ -9,6 +9,7 @@
 #include "influxql/reading_account.h"
 #include "influxql/rows.h"
 #include "influxql/time_condition.h"
+#include "influxql/window_grid.h"
 #include "query/series_scan.h"
 
 namespace edgecase::influxql {
@@ -41,10 +42,11 @@ class SeriesReader {
   std::int64_t time_ns() const { return held_[next_].time_ns; }
   const Cell& cell() const { return held_[next_].cell; }
   void pop() { ++next_; }
-  // In place of that: the next readings, as far as the scan has them at hand as numbers of the kind
-  // that is asked for, and skip() past the first of them.
-  Result<wire::Numbers> numbers();
-  Status skip(std::size_t count);
+  // In place of that, for WindowFeed: a time before which (against the order of time: behind which)
+  // there is no reading, none: there is none left; and to give all readings of a window, which
+  // holds that time.
+  Result<std::optional<std::int64_t>> next_time();
+  Status feed(const Window& window, ValueTaker& taker);
 
   // For the account.
   const catalog::SeriesId& series() const { return series_; }
@@ -69,6 +71,8 @@ class SeriesReader {
   void close_scan();
   Status wake_scan();
   Status fill();
+  Status feed_from_scan(const Window& window, ValueTaker& taker);
+  Result<bool> read_reading(Held& held);
   void note_read(std::int64_t first_ns, std::int64_t last_ns);
   // False: it is of another type.
   Result<bool> read_value(Cell& cell);
@@ -81,6 +85,7 @@ class SeriesReader {
   TimeSpan span_;  // what is left of it
   const bool is_descending_;
   const Cell::Kind kind_;
+  bool is_fed_ = false;  // by feed()
   std::optional<query::SeriesScan> scan_;
   std::vector<Held> held_;  // its memory is used again
   std::size_t next_ = 0, count_ = 0;

@@ -20,6 +20,7 @@ struct TimeSpan {
 
   bool has_from() const { return from_ns != kMinTime; }
   bool has_to() const { return to_ns != kMaxTime; }
+  bool contains(std::int64_t time_ns) const { return time_ns >= from_ns && time_ns <= to_ns; }
   void narrow(const TimeSpan& other);
 };
 

@@ -13,6 +13,7 @@
 #include "influxql/formula.h"
 #include "influxql/points.h"
 #include "influxql/time_condition.h"
+#include "influxql/window_feed.h"
 #include "wire/identity.h"
 
 namespace edgecase::influxql {
@@ -76,6 +77,9 @@ class Units {
   virtual Result<UnitKey> key(std::size_t unit) const = 0;
   // Points with the columns of the choice, for which WHERE holds.
   virtual Result<std::unique_ptr<PointSource>> open(std::size_t unit) = 0;
+  // Whether the same can be had as parts of a feed; the parts.
+  virtual bool has_parts() const { return false; }
+  virtual Status add_parts(std::size_t /*unit*/, std::vector<FeedPart>& /*parts*/) { return ok(); }
 };
 
 // For keys whose parts are compared one after another, whatever characters they have.

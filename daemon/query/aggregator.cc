@@ -263,7 +263,6 @@ void Aggregator::add_number(double number) {
 }
 
 bool Aggregator::takes_summaries() const {
-  if (newest_first_) return false;
   switch (aggregate_) {
     case Aggregate::Count:
     case Aggregate::First:

@@ -180,7 +180,8 @@ void WindowCursor::note_time(std::int64_t time_ns) {
 // Whether the scan stood on a group that lies within the window and is told of unread.
 bool WindowCursor::take_summary() {
   NumberSummary summary;
-  if (!scan_.take_summary(window_last_ns_, summary)) return false;
+  if (!scan_.take_summary(options_.descending ? window_first_ns_ : window_last_ns_, summary))
+    return false;
   aggregator_.add(summary);
   note_time(wire::time_of_ordinal(summary.first_ordinal));
   note_time(wire::time_of_ordinal(summary.last_ordinal));

@@ -128,13 +128,16 @@ void SeriesScan::drop_iterator() {
   at_ = 0;
 }
 
-bool SeriesScan::take_summary(std::int64_t last_ns, NumberSummary& summary) {
+bool SeriesScan::take_summary(std::int64_t end_ns, NumberSummary& summary,
+                              const SummaryTest& wanted) {
   if (!options_.summaries || is_held() || iterator_ == nullptr || !iterator_->valid()) return false;
-  // Behind the last time there is nothing of the series.
+  // Behind the last time, and before the first, there is nothing of the series.
+  const std::int64_t step = options_.direction == Direction::Forward ? 1 : -1;
   Bytes end;
-  if (last_ns < std::numeric_limits<std::int64_t>::max())
-    end = wire::make_reading_key({series().id.device, series().id.sensor, last_ns + 1});
-  return iterator_->take_summary(end, summary);
+  std::int64_t beyond_ns = 0;
+  if (!__builtin_add_overflow(end_ns, step, &beyond_ns))
+    end = wire::make_reading_key({series().id.device, series().id.sensor, beyond_ns});
+  return iterator_->take_summary(end, summary, wanted);
 }
 
 Status SeriesScan::seek(std::int64_t time_ns) {

@@ -87,9 +87,15 @@ class SeriesScan {
   wire::Numbers numbers_behind() const { return is_held() ? held_from(at_ + 1) : wire::Numbers(); }
   void stand_on(std::size_t number) { at_ += number; }
   // With ReadOptions::summaries, before value() of each reading, only when valid(): whether it
-  // stood on a group of numbers that ends at or before `last_ns` and of which `summary` is known;
-  // it is behind it then. False: the reading where it stands, if valid() still, is at hand.
-  bool take_summary(std::int64_t last_ns, NumberSummary& summary);
+  // stood on a group of numbers that ends at or before `end_ns` (Reverse: begins at or behind it),
+  // of which `summary` is known, and `wanted`, where there is such a test; it is behind it then.
+  // False: the reading where it stands, if valid() still, is at hand.
+  bool take_summary(std::int64_t end_ns, NumberSummary& summary, const SummaryTest& wanted = {});
+  // The group where it stands is to be read, whatever is known of it; valid() says what is left.
+  void read_group() {
+    NumberSummary unread;
+    static_cast<void>(take_summary(0, unread, [](const NumberSummary&) { return false; }));
+  }
   // Within the current series, to the first reading at or behind `time_ns` (Reverse: at or before).
   Status seek(std::int64_t time_ns);
   const catalog::SeriesEntry& series() const { return damaged_->series; }

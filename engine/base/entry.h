@@ -113,10 +113,11 @@ struct NumberRun {
   }
 };
 
-// A group that stands where a cursor does, unread. The key is borrowed.
+// A group that stands where a cursor does, unread. The keys are borrowed.
 struct WholeGroup {
   NumberSummary numbers;
-  ByteView last;  // full key
+  ByteView first;  // full keys
+  ByteView last;
   SequenceNumber sequence_max = 0;
 };
 
@@ -169,9 +170,9 @@ class EntryCursor {
   virtual void skip(std::size_t count) {
     for (; count > 0 && valid(); --count) next();
   }
-  // Only when valid(): whether the current entry is the first of a group that lies within the
-  // cursor's bounds, that is not read yet, and whose numbers are known all the same: `group`, whose
-  // views hold until the cursor moves. Nothing is read for it.
+  // Only when valid(): whether the current entry is the first (reverse: the last) of a group that
+  // lies within the cursor's bounds, that is not read yet, and whose numbers are known all the
+  // same: `group`, whose views hold until the cursor moves. Nothing is read for it.
   virtual bool whole_group(WholeGroup& /*group*/) { return false; }
   // Behind it.
   virtual void skip_group() {}

@@ -13,6 +13,10 @@ Status Engine::summarize(NamespaceId, const KeyRange&, std::size_t, const ReadOp
   return unsupported("this engine makes no summaries");
 }
 
+ThreadReads thread_reads() {
+  return engine::counted_thread_reads();
+}
+
 Result<std::unique_ptr<Engine>> Engine::open(const Options& options,
                                              const Environment& environment) {
   EC_TRY(validate_options(options));

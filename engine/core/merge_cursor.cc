@@ -362,16 +362,17 @@ bool MergeCursor::whole_group(WholeGroup& group) {
   if (!settle() || children_[winner_.child].is_loaded() ||
       !children_[winner_.child].cursor->whole_group(group))
     return false;
+  const ByteView end = is_forward() ? group.last : group.first;
   std::size_t other = runner_up();
   // A bound may lie far before the first entry behind it.
   while (other != kNone && children_[other].cursor == nullptr &&
-         children_[other].key <= group.last) {
+         !lies_before(end, children_[other].key)) {
     open_child(other);
     if (!status_.ok()) return false;
     rebuild();
     other = runner_up();
   }
-  return other == kNone || children_[other].key > group.last;
+  return other == kNone || lies_before(end, children_[other].key);
 }
 
 void MergeCursor::skip_group() {

@@ -63,8 +63,8 @@ class MergeCursor {
   bool keeps_large_values() const { return children_[last_child_].cursor->keeps_large_values(); }
   // Steps over the next entry without loading it. Only when valid().
   void skip();
-  // Only when valid(): whether the next entry is the first of a group that is told of unread
-  // (EntryCursor::whole_group()) and in which no other source has a key.
+  // Only when valid(): whether the next entry is the first (reverse: the last) of a group that is
+  // told of unread (EntryCursor::whole_group()) and in which no other source has a key.
   bool whole_group(WholeGroup& group);
   // Behind it.
   void skip_group();

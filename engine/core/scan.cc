@@ -87,8 +87,7 @@ class ScanIterator final : public Iterator {
         range_(std::move(range)),
         direction_(options.direction),
         large_value_bytes_(options.large_value_bytes),
-        summarizes_(options.summaries && options.direction == Direction::Forward &&
-                    options.newer_than == 0),
+        summarizes_(options.summaries && options.newer_than == 0),
         on_damage_(options.on_damage),
         host_(std::move(host)),
         revocations_(revocations),
@@ -154,15 +153,17 @@ class ScanIterator final : public Iterator {
     return run.size();
   }
 
-  bool take_summary(ByteView end, NumberSummary& summary) override {
+  bool take_summary(ByteView end, NumberSummary& summary, const SummaryTest& wanted) override {
     if (!valid_ || !keep_current()) return false;
     if (!at_group_) return false;
-    if (!(end.empty() || user_key_of(group_.last) < end) || !is_group_shown()) {
+    const ByteView far = direction_ == Direction::Forward ? group_.last : group_.first;
+    if (!(end.empty() || lies_before(user_key_of(far), end)) || !is_group_shown() ||
+        (wanted && !wanted(group_.numbers))) {
       read_group();
       return false;
     }
     summary = group_.numbers;
-    if (on_damage_) pass(group_.last);
+    if (on_damage_) pass(far);
     at_group_ = false;
     merge_->skip_group();
     settle();
@@ -287,8 +288,8 @@ class ScanIterator final : public Iterator {
   // All of the group before which the merge stands, and nothing else.
   bool is_group_shown() const {
     return group_.sequence_max <= at_.visible &&
-           (hidden_.empty() || !hidden_.touches(merge_->full_key(), group_.last)) &&
-           (expiry_.empty() || !expiry_.hides(merge_->full_key()));
+           (hidden_.empty() || !hidden_.touches(group_.first, group_.last)) &&
+           (expiry_.empty() || !expiry_.hides(group_.first));
   }
 
   // Stands on an entry then, or is not valid.

@@ -44,6 +44,11 @@ class OwningCursor final : public EntryCursor {
 
 }  // namespace
 
+ThreadReads& counted_thread_reads() {
+  thread_local ThreadReads reads;
+  return reads;
+}
+
 TableCache::TableCache(FileSystem& file_system, std::string metadata_directory,
                        std::string values_directory, const StoreId& store_id, Limits limits,
                        KeyRing* keys)

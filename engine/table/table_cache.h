@@ -24,6 +24,9 @@ class LentCursors;
 class RecordCursor;
 class TableFiles;
 
+// What thread_reads() answers, of the calling thread.
+ThreadReads& counted_thread_reads();
+
 struct ReadCounters {
   std::atomic<std::uint64_t> value_reads{0};
   std::atomic<std::uint64_t> value_bytes_read{0};     // from the values directory
@@ -35,6 +38,15 @@ struct ReadCounters {
   std::atomic<std::uint64_t> cache_hits{0};
   std::atomic<std::uint64_t> cache_misses{0};
   std::atomic<std::uint64_t> more_runs{0};  // that scans opened, beyond the first of each
+
+  void count_metadata(std::uint64_t bytes) {
+    metadata_bytes_read.fetch_add(bytes, std::memory_order_relaxed);
+    counted_thread_reads().metadata_bytes += bytes;
+  }
+  void count_values(std::uint64_t bytes) {
+    value_bytes_read.fetch_add(bytes, std::memory_order_relaxed);
+    counted_thread_reads().values_bytes += bytes;
+  }
 };
 
 class TableCache {

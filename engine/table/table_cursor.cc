@@ -179,6 +179,7 @@ Result<ByteView> TableCursor::read_page(std::size_t page) {
   EC_ASSIGN_OR_RETURN(read_bytes_, files_->page(record(), pages_[page], options_.fill_cache, read_,
                                                 ahead_, options_.direction));
   read_page_ = page;
+  ++counted_thread_reads().groups;
   return read_bytes_;
 }
 
@@ -228,6 +229,7 @@ bool TableCursor::open_part(std::size_t page) {
     auto item = files_->item(record(), options_.fill_cache, forward() ? &ahead_ : nullptr);
     if (is_destroyed(item.status())) return open_destroyed();
     if (!item.ok()) return fail(item.status());
+    ++counted_thread_reads().groups;
     return item_.open(record(), *std::move(item)) || fail(files_->disagreement(record()));
   }
   const auto bytes = read_page(page);
@@ -451,7 +453,7 @@ std::size_t TableCursor::take_numbers(ByteView until, NumberRun& run) {
 }
 
 bool TableCursor::whole_group(WholeGroup& group) {
-  if (at_entry_ || !forward() || check_bound_) return false;
+  if (at_entry_ || check_bound_) return false;
   const UMetaRecord& of = record();
   constexpr std::size_t kKeyMin = kNamespacePrefixBytes + sizeof(std::uint64_t);
   if (of.numbers.empty() || of.deletes != 0 || of.first.size() < kKeyMin ||
@@ -463,6 +465,7 @@ bool TableCursor::whole_group(WholeGroup& group) {
   group.numbers.count = of.entries;
   group.numbers.first_ordinal = ordinal_of(of.first);
   group.numbers.last_ordinal = ordinal_of(of.last);
+  group.first = of.first;
   group.last = of.last;
   group.sequence_max = of.sequence_max;
   return true;

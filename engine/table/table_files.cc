@@ -62,9 +62,8 @@ Result<std::shared_ptr<const UMetaReader>> TableFiles::table(const TableMetadata
   if (reader->properties().totals.entries != table.entry_count ||
       reader->properties().totals.items != table.item_count)
     return corruption_at(path, 0, "is not the table the manifest names");
-  counters_.metadata_bytes_read.fetch_add(
-      table.size_bytes - reader->blocks().back().offset - reader->blocks().back().size,
-      std::memory_order_relaxed);
+  counters_.count_metadata(table.size_bytes - reader->blocks().back().offset -
+                           reader->blocks().back().size);
   const std::size_t bytes = reader->memory_bytes();
   auto kept = tables_.insert(table.number, std::move(reader), bytes);
   fit_cache();
@@ -80,7 +79,7 @@ std::shared_ptr<const UMetaBlock> TableFiles::cached_block(const UMetaReader& ta
     return cached;
   }
   counters_.cache_misses.fetch_add(1, std::memory_order_relaxed);
-  counters_.metadata_bytes_read.fetch_add(handle.size, std::memory_order_relaxed);
+  counters_.count_metadata(handle.size);
   counters_.metadata_block_loads.fetch_add(1, std::memory_order_relaxed);
   return nullptr;
 }
@@ -138,9 +137,8 @@ Result<std::shared_ptr<const ValueTableReader>> TableFiles::open_values(FileNumb
 
 void TableFiles::count_read(const ValueTableReader& table, std::uint64_t bytes) {
   counters_.value_reads.fetch_add(1, std::memory_order_relaxed);
-  auto& bytes_read = table.head().placement == Placement::Values ? counters_.value_bytes_read
-                                                                 : counters_.metadata_bytes_read;
-  bytes_read.fetch_add(bytes, std::memory_order_relaxed);
+  const bool is_of_values = table.head().placement == Placement::Values;
+  is_of_values ? counters_.count_values(bytes) : counters_.count_metadata(bytes);
 }
 
 Result<Item> TableFiles::read(const ValueTableReader& table, const Wanted& wanted) {

@@ -107,7 +107,7 @@ struct ReadOptions {
   // scan(), range_stats() and summarize(): only entries that were committed after it, as far as
   // they are current: what a newer one, a delete or a rule hides stays hidden.
   CommitPosition newer_than = 0;
-  // scan() only, Forward, without newer_than: Iterator::take_summary() answers where it can.
+  // scan() only, without newer_than: Iterator::take_summary() answers where it can.
   bool summaries = false;
   Patience* patience = nullptr;  // of range_stats() and summarize(); null: nobody is asked
   // scan() only: is told of damage that the scan comes to, which then goes on behind it. An older
@@ -115,6 +115,15 @@ struct ReadOptions {
   // Corruption.
   std::function<void(const DamagedKeys&)> on_damage = {};
 };
+
+// What the calling thread has read so far, of all engines: who tells what an answer was made of
+// takes the difference of two.
+struct ThreadReads {
+  std::uint64_t groups = 0;          // that were decoded; of large ones their pages
+  std::uint64_t metadata_bytes = 0;  // from the drives
+  std::uint64_t values_bytes = 0;
+};
+ThreadReads thread_reads();
 
 // For scans of which what is damaged may be missing: the listener is told of it.
 inline ReadOptions without_damaged(ReadOptions options = {}) {

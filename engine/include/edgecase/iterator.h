@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -62,6 +63,9 @@ struct NumberSummary {
   double sum_low = 0;
 };
 
+// Whether a summary will do in place of what it is of.
+using SummaryTest = std::function<bool(const NumberSummary& summary)>;
+
 class Iterator {
  public:
   virtual ~Iterator() = default;
@@ -93,13 +97,17 @@ class Iterator {
   }
   // The place of the entry in the order of commits (Engine::committed()). Only when valid().
   virtual std::uint64_t position() const = 0;
-  // With ReadOptions::summaries, only when valid(): whether it stood on the first entry of a group
-  // that nothing else cuts (no newer entry, delete, erasure or expiry), whose keys all lie before
-  // `end` (empty: no bound) and of which `summary` is known; it is behind the group then, and no
-  // drive of values was asked. False: it stands on an entry whose value is at hand, as valid() and
-  // key() now say: what is damaged (ReadOptions::on_damage) it has stepped over. Ask this before
-  // value(), large_value() and position() of each entry.
-  virtual bool take_summary(ByteView /*end*/, NumberSummary& /*summary*/) { return false; }
+  // With ReadOptions::summaries, only when valid(): whether it stood on the first entry (Reverse:
+  // the last) of a group that nothing else cuts (no newer entry, delete, erasure or expiry), whose
+  // keys all lie before `end` (Reverse: behind it; empty: no bound), of which `summary` is known,
+  // and `wanted`, where there is such a test; it is behind the group then, and no drive of values
+  // was asked. False: it stands on an entry whose value is at hand, as valid() and key() now say:
+  // what is damaged (ReadOptions::on_damage) it has stepped over. Ask this before value(),
+  // large_value() and position() of each entry.
+  virtual bool take_summary(ByteView /*end*/, NumberSummary& /*summary*/,
+                            const SummaryTest& /*wanted*/ = {}) {
+    return false;
+  }
   virtual const Status& status() const = 0;
 };
 

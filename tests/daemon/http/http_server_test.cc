@@ -208,7 +208,7 @@ TEST_CASE("http: with explain a query tells what it is made of, in place of rows
   // The engine in memory has no groups.
   CHECK(windows.body ==
         "{\"rows\":1,\"groups_from_metadata\":0,\"readings_from_metadata\":0,"
-        "\"readings_decoded\":3}\n");
+        "\"readings_decoded\":3,\"groups_decoded\":0,\"metadata_bytes\":0,\"values_bytes\":0}\n");
   CHECK(f.ask("GET", "/api/v1/query?explain=1").body.find("\"rows\":3,") != std::string::npos);
   CHECK(f.ask("GET", "/api/v1/query?explain=0").body.find("\"rows\"") == std::string::npos);
   CHECK(f.ask("GET", "/api/v1/query?explain=maybe").status == 400);

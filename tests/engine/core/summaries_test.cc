@@ -91,7 +91,7 @@ struct Store : test::EngineFixture {
     return *std::move(iterator);
   }
 
-  // `end`: the end of a window, before which summaries count; behind it everything is read.
+  // `end`: the end of a window, before which (reverse: behind which) summaries count.
   Known ask(const KeyRange& range, const ReadOptions& how, bool summaries, ByteView end = {}) {
     Known known;
     const auto iterator = scan(range, how, summaries);
@@ -104,8 +104,9 @@ struct Store : test::EngineFixture {
           known.integers += numbers.sum;
           continue;
         }
-        if (!known.first) known.first = numbers.first;
-        known.last = numbers.last;
+        const bool is_turned = how.direction == Direction::Reverse;
+        if (!known.first) known.first = is_turned ? numbers.last : numbers.first;
+        known.last = is_turned ? numbers.first : numbers.last;
         known.add_double(numbers.min);
         known.add_double(numbers.max);
         known.add_sum(as_double(numbers.sum));
@@ -174,7 +175,10 @@ TEST_CASE("summaries: whole groups answer unread, also without the values drive"
     CHECK(store.compare({}, {}, key_at("a", kStartNs + 998 * kSecond)) == groups - 1);
     ReadOptions reverse;
     reverse.direction = Direction::Reverse;
-    CHECK(store.compare({}, reverse) == 0);
+    CHECK(store.compare({}, reverse) == groups);
+    CHECK(store.compare({key_at("a", kStartNs + kSecond), {}}, reverse) == groups - 1);
+    CHECK(store.compare({{}, key_at("a", kStartNs + 998 * kSecond)}, reverse) == groups - 1);
+    CHECK(store.compare({}, reverse, key_at("a", kStartNs)) == groups - 1);
 
     store.reopen();
     const Known before = store.ask({}, {}, true);
@@ -266,6 +270,9 @@ TEST_CASE("summaries: what lies across a group makes it be read") {
       REQUIRE(store.engine->write(batch, Durability::Sync).ok());
       if (flushed) REQUIRE(store.engine->flush().ok());
       CHECK(store.compare({}, {}) == groups - 1);
+      ReadOptions reverse;
+      reverse.direction = Direction::Reverse;
+      CHECK(store.compare({}, reverse) == groups - 1);
       ReadOptions old;
       old.snapshot = before;
       store.compare({}, old);
@@ -301,6 +308,42 @@ TEST_CASE("summaries: a group of which some has expired is read") {
   store.clock.advance(2100 * kSecond);
   CHECK(store.ask({}, {}, true).entries < 1000);
   CHECK(store.compare({}, {}) == groups - 1);
+  ReadOptions reverse;
+  reverse.direction = Direction::Reverse;
+  CHECK(store.compare({}, reverse) == groups - 1);
+}
+
+TEST_CASE("summaries: a group whose summary is not wanted is read") {
+  for (const Direction direction : {Direction::Forward, Direction::Reverse}) {
+    Store store;
+    store.fill("a", 1000);
+    REQUIRE(store.engine->flush().ok());
+    ReadOptions how;
+    how.direction = direction;
+    const ThreadReads before = thread_reads();
+    const auto iterator = store.scan({}, how, true);
+    std::uint64_t asked = 0, read = 0, taken = 0;
+    while (iterator->valid()) {
+      NumberSummary numbers;
+      const auto every_other = [&](const NumberSummary& known) {
+        CHECK(known.count > 0);
+        return asked++ % 2 == 1;
+      };
+      if (iterator->take_summary({}, numbers, every_other)) {
+        taken += numbers.count;
+        continue;
+      }
+      NumberColumns columns;
+      read += iterator->take_numbers({}, columns);
+    }
+    CHECK(taken > 0);
+    CHECK(read > 0);
+    CHECK(taken + read == 1000);
+    const ThreadReads after = thread_reads();
+    CHECK(after.groups - before.groups == (asked + 1) / 2);
+    CHECK(after.values_bytes > before.values_bytes);
+    CHECK(after.metadata_bytes > before.metadata_bytes);
+  }
 }
 
 TEST_CASE("summaries: a smallest reading that was erased is found nowhere") {
@@ -426,6 +469,7 @@ TEST_CASE("summaries answer as values do in random stores") {
       }
       if (batch.count() > 0) REQUIRE(store.engine->write(batch, Durability::Sync).ok());
       ReadOptions how;
+      if (random.below(3) == 0) how.direction = Direction::Reverse;
       if (!snapshots.empty() && random.below(3) == 0)
         how.snapshot = snapshots[random.below(snapshots.size())];
       KeyRange range;

@@ -1,0 +1,47 @@
+#include "influxql/window_feed.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace edgecase::influxql {
+
+WindowFeed::WindowFeed(std::vector<FeedPart> parts, bool is_descending)
+    : parts_(std::move(parts)), is_descending_(is_descending) {}
+
+bool WindowFeed::comes_later(const Next& a, const Next& b) const {
+  if (a.time_ns == b.time_ns) return a.part > b.part;
+  return is_descending_ ? a.time_ns < b.time_ns : a.time_ns > b.time_ns;
+}
+
+Status WindowFeed::push(std::size_t part) {
+  EC_ASSIGN_OR_RETURN(const auto time_ns, parts_[part].reader->next_time());
+  if (!time_ns) return ok();
+  heap_.push_back({*time_ns, part});
+  std::push_heap(heap_.begin(), heap_.end(),
+                 [this](const Next& a, const Next& b) { return comes_later(a, b); });
+  return ok();
+}
+
+Result<std::optional<std::int64_t>> WindowFeed::next_time() {
+  if (!std::exchange(is_begun_, true)) {
+    for (std::size_t i = 0; i < parts_.size(); ++i) EC_TRY(push(i));
+  }
+  if (heap_.empty()) return std::optional<std::int64_t>();
+  return std::optional<std::int64_t>(heap_.front().time_ns);
+}
+
+std::optional<std::size_t> WindowFeed::next_column(const Window& window) const {
+  if (heap_.empty() || !window.contains(heap_.front().time_ns)) return std::nullopt;
+  return parts_[heap_.front().part].column;
+}
+
+Status WindowFeed::feed(const Window& window, ValueTaker& taker) {
+  std::pop_heap(heap_.begin(), heap_.end(),
+                [this](const Next& a, const Next& b) { return comes_later(a, b); });
+  const std::size_t part = heap_.back().part;
+  heap_.pop_back();
+  EC_TRY(parts_[part].reader->feed(window, taker));
+  return push(part);
+}
+
+}  // namespace edgecase::influxql

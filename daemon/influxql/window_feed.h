@@ -1,0 +1,48 @@
+// The feed of functions to which the order of a window's values is all one: one series after
+// another, so that none waits for the others, and what is known of many values stands for them.
+// FunctionRows empties it window by window. One thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "influxql/series_reader.h"
+#include "influxql/window_grid.h"
+
+namespace edgecase::influxql {
+
+// A series that is read, and the column that its values are of.
+struct FeedPart {
+  std::size_t column = 0;
+  std::unique_ptr<SeriesReader> reader;
+};
+
+class WindowFeed {
+ public:
+  WindowFeed(std::vector<FeedPart> parts, bool is_descending);
+
+  // A time before which (against the order of time: behind which) there is no value; none: there
+  // is none left at all.
+  Result<std::optional<std::int64_t>> next_time();
+  // The column of what comes next, if it may lie in the window; and to give `taker` all of that
+  // series that does.
+  std::optional<std::size_t> next_column(const Window& window) const;
+  Status feed(const Window& window, ValueTaker& taker);
+
+ private:
+  struct Next {
+    std::int64_t time_ns = 0;
+    std::size_t part = 0;
+  };
+  bool comes_later(const Next& a, const Next& b) const;
+  Status push(std::size_t part);
+
+  const std::vector<FeedPart> parts_;
+  const bool is_descending_;
+  bool is_begun_ = false;
+  std::vector<Next> heap_;  // of parts that have something, the next one in front
+};
+
+}  // namespace edgecase::influxql
