@@ -46,13 +46,15 @@ const std::array kKeys = {
                Support::Full, true},
     ForwardKey{"tls-key", &S::tls_key, "File of tls-cert's private key, without a password.",
                Support::Full, true},
-    ForwardKey{"every", &S::every, "Thinned to windows, as in 1m.", Support::Refused},
+    ForwardKey{"every", &S::every,
+               "Thinned, as in 1m: of each window FIELD_count, _min, _max, _sum, _mean, _first, "
+               "_last."},
     ForwardKey{"fresh-first", &S::fresh_first, "What is new goes before what waits."},
     ForwardKey{"budget", &S::budget, "Bytes that the link takes, as in 2MiB/s or 500MiB/d."},
     ForwardKey{"keep-until-sent", &S::keep_until_sent,
                "How long rules and eviction spare what has not been sent.", Support::Refused},
-    ForwardKey{"pseudonyms", &S::pseudonyms, "Devices and owners under pseudonyms.",
-               Support::Refused},
+    ForwardKey{"pseudonyms", &S::pseudonyms,
+               "Devices go under pseudonyms, which differ from target to target."},
     ForwardKey{"retention", &S::retention, "Rules of retention go along.", Support::Refused},
     ForwardKey{"location", &S::location, "Where the target is, as storage.locations has it."},
 };
@@ -205,6 +207,18 @@ Status parse_budget(const ForwardSettings& settings, ForwardTarget& target) {
   return ok();
 }
 
+// Windows begin at whole ones since 1970.
+Status parse_every(const ForwardSettings& settings, ForwardTarget& target) {
+  if (settings.every.empty()) return ok();
+  constexpr std::int64_t kLeastNs = wire::kNanosecondsPerSecond;
+  constexpr std::int64_t kMostNs = 3'600 * wire::kNanosecondsPerSecond;
+  const auto every_ns = wire::parse_duration_ns(settings.every);
+  if (!every_ns.ok() || *every_ns < kLeastNs || *every_ns > kMostNs)
+    return of_key("every", in_quotes(settings.every) + " is not between 1s and 1h, use 1m");
+  target.every_ns = *every_ns;
+  return ok();
+}
+
 }  // namespace
 
 std::span<const ForwardKey> forward_keys() {
@@ -233,6 +247,7 @@ Result<ForwardTarget> parse_forward(const ForwardSettings& settings) {
   EC_TRY(parse_selections(settings, target));
   EC_TRY(parse_from(settings, target));
   EC_TRY(parse_budget(settings, target));
+  EC_TRY(parse_every(settings, target));
   return target;
 }
 

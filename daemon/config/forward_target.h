@@ -53,6 +53,7 @@ struct ForwardTarget {
   ForwardFrom from = ForwardFrom::Now;
   std::int64_t from_ns = 0;                   // of Time: readings before it are not sent
   std::uint64_t budget_bytes_per_second = 0;  // of the link; 0: whatever it takes
+  std::int64_t every_ns = 0;                  // windows; 0: readings as they are
 };
 // InvalidArgument, as "key: what is wrong, what would be right".
 Result<ForwardTarget> parse_forward(const ForwardSettings& settings);

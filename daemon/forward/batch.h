@@ -36,8 +36,10 @@ struct Batch {
   std::vector<Part> parts;
   std::uint64_t revocations = 0;  // Engine::revocations() before it was read
   std::uint64_t unfit = 0;        // readings that no target of this kind can hold
-  bool is_whole = true;           // nothing of the range is left behind it
-  Place last;                     // where it ends, if something is
+  // For thinned targets: a line stands for all readings of so long from its time on.
+  std::int64_t window_ns = 0;
+  bool is_whole = true;  // nothing of the range is left behind it
+  Place last;            // where it ends, if something is
 
   std::string_view text_of(std::size_t begin, std::size_t end) const {
     const std::size_t from = begin == 0 ? 0 : lines[begin - 1].end;

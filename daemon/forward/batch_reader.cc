@@ -38,7 +38,7 @@ struct BatchReader::Scan {
 
 BatchReader::BatchReader(Engine& engine, const catalog::Catalog& catalog,
                          const config::ForwardSettings& settings,
-                         const config::ForwardTarget& target)
+                         const config::ForwardTarget& target, const Shape& shape)
     : engine_(engine),
       kind_(target.kind),
       from_ns_(target.from == config::ForwardFrom::Time ? std::optional(target.from_ns)
@@ -46,8 +46,10 @@ BatchReader::BatchReader(Engine& engine, const catalog::Catalog& catalog,
       database_(settings.database),
       bucket_(settings.bucket),
       namespace_(settings.namespace_name),
-      names_(catalog, target.selections),
-      formatter_(format_of(target.kind)) {}
+      names_(catalog, target.selections, Pseudonyms(shape.salt)),
+      formatter_(format_of(target.kind)) {
+  if (shape.every_ns > 0) windows_.emplace(engine, shape.every_ns);
+}
 
 std::vector<NamespaceInfo> BatchReader::wanted_namespaces() const {
   std::vector<NamespaceInfo> wanted;
@@ -62,6 +64,7 @@ std::vector<NamespaceInfo> BatchReader::wanted_namespaces() const {
 Result<Batch> BatchReader::read(const Wish& wish) {
   Scan scan;
   scan.batch.revocations = engine_.revocations();
+  if (windows_) scan.batch.window_ns = windows_->every_ns();
   scan.options = passing_over_damage();
   scan.options.snapshot = engine_.snapshot();
   scan.options.newer_than = wish.after;
@@ -79,6 +82,7 @@ Status BatchReader::read_namespace(const NamespaceInfo& from, const Wish& wish, 
   const std::optional<KeyRange> range = keys_behind(from.id, wish.behind);
   if (!range) return ok();
   EC_ASSIGN_OR_RETURN(const auto at, engine_.scan(from.id, *range, scan.options));
+  if (windows_) return read_windows(from, wish, *at, scan);
   Batch& batch = scan.batch;
   for (; at->valid(); at->next()) {
     wire::ReadingKey key;
@@ -99,15 +103,70 @@ Status BatchReader::read_namespace(const NamespaceInfo& from, const Wish& wish, 
   return at->status();
 }
 
-Status BatchReader::add(const NamespaceInfo& from, const wire::ReadingKey& key, Iterator& at,
-                        bool skips_nameless, Batch& batch) {
+// A window is read whole when the first reading of it is met, and passed over then.
+Status BatchReader::read_windows(const NamespaceInfo& from, const Wish& wish, Iterator& at,
+                                 Scan& scan) {
+  Batch& batch = scan.batch;
+  const std::int64_t every_ns = windows_->every_ns();
+  while (at.valid()) {
+    wire::ReadingKey key;
+    Bytes behind(at.key());
+    const bool is_reading = at.position() <= wish.upto && wire::decode_reading_key(at.key(), key) &&
+                            !wire::is_undated_time(key.time_ns) &&
+                            (!from_ns_ || key.time_ns >= *from_ns_);
+    std::int64_t last_ns = 0;
+    if (is_reading &&
+        __builtin_add_overflow(window_begin_ns(key.time_ns, every_ns), every_ns - 1, &last_ns)) {
+      last_ns = INT64_MAX;
+    }
+    if (is_reading && wish.round.takes(at.position(), last_ns + (last_ns < INT64_MAX ? 1 : 0))) {
+      EC_ASSIGN_OR_RETURN(const SeriesNames::Series* series,
+                          series_of(from, key, wish.skips_nameless, batch));
+      if (series != nullptr)
+        EC_TRY(add_window(from, key, series->entry, scan.options.snapshot, batch));
+      behind = wire::make_reading_key({key.device, key.sensor, last_ns});
+      at.seek(behind + '\0');
+    } else {
+      at.next();
+    }
+    if (++scan.keys < kKeysMax && batch.text.size() < Batch::kTextMaxBytes &&
+        batch.lines.size() < Batch::kLinesMax) {
+      continue;
+    }
+    batch.is_whole = false;
+    batch.last = {from.id, std::move(behind)};
+    return ok();
+  }
+  return at.status();
+}
+
+Result<const SeriesNames::Series*> BatchReader::series_of(const NamespaceInfo& from,
+                                                          const wire::ReadingKey& key,
+                                                          bool skips_nameless, Batch& batch) {
   const SeriesNames::Series* series = names_.find({from.id, key.device, key.sensor});
   if (series == nullptr) {
     if (!skips_nameless) return busy("a reading has no name yet");
     ++batch.unfit;
-    return ok();
+    return series;
   }
-  if (!series->is_wanted) return ok();
+  return series->is_wanted ? series : nullptr;
+}
+
+Status BatchReader::add_window(const NamespaceInfo& from, wire::ReadingKey key,
+                               const catalog::SeriesEntry& series,
+                               const std::shared_ptr<const Snapshot>& snapshot, Batch& batch) {
+  key.time_ns = window_begin_ns(key.time_ns, windows_->every_ns());
+  return windows_->compute(from.id, key, snapshot, batch.unfit,
+                           [&](wire::WindowColumn column, const wire::Value& value) {
+                             add(from, key, column_of(series, column), value, batch);
+                           });
+}
+
+Status BatchReader::add(const NamespaceInfo& from, const wire::ReadingKey& key, Iterator& at,
+                        bool skips_nameless, Batch& batch) {
+  EC_ASSIGN_OR_RETURN(const SeriesNames::Series* series,
+                      series_of(from, key, skips_nameless, batch));
+  if (series == nullptr) return ok();
   EC_ASSIGN_OR_RETURN(const auto large, at.large_value());
   if (large != nullptr) {
     ++batch.unfit;
@@ -119,11 +178,19 @@ Status BatchReader::add(const NamespaceInfo& from, const wire::ReadingKey& key, 
 
 Status BatchReader::add(const NamespaceInfo& from, const wire::ReadingKey& key,
                         const catalog::SeriesEntry& series, ByteView value, Batch& batch) {
-  wire::Reading reading;
-  if (!wire::decode_value(value, reading.value)) {
+  wire::Value decoded;
+  if (wire::decode_value(value, decoded)) {
+    add(from, key, series, decoded, batch);
+  } else {
     ++batch.unfit;
-    return ok();
   }
+  return ok();
+}
+
+void BatchReader::add(const NamespaceInfo& from, const wire::ReadingKey& key,
+                      const catalog::SeriesEntry& series, const wire::Value& value, Batch& batch) {
+  wire::Reading reading;
+  reading.value = value;
   reading.namespace_name =
       namespace_.empty() ? std::string_view(series.namespace_name) : namespace_;
   reading.device = series.device;
@@ -138,12 +205,11 @@ Status BatchReader::add(const NamespaceInfo& from, const wire::ReadingKey& key,
   if (kind_ == config::ForwardKind::Influx && batch.text[begin] == '#') {
     batch.text.resize(begin);
     ++batch.unfit;
-    return ok();
+    return;
   }
   begin_part(from.name, batch);
   batch.lines.push_back({static_cast<std::uint32_t>(batch.text.size()), from.id, key});
   batch.parts.back().end = batch.lines.size();
-  return ok();
 }
 
 // A request goes to one database.
@@ -158,6 +224,7 @@ void BatchReader::begin_part(const std::string& namespace_name, Batch& batch) co
 Result<Batch> BatchReader::read(const std::vector<Refusal>& refused, std::size_t& taken) {
   Batch batch;
   batch.revocations = engine_.revocations();
+  if (windows_) batch.window_ns = windows_->every_ns();
   const std::vector<NamespaceInfo> namespaces = wanted_namespaces();
   for (taken = 0; taken < refused.size() && batch.text.size() < Batch::kTextMaxBytes; ++taken) {
     const Place& place = refused[taken].place;
@@ -168,6 +235,10 @@ Result<Batch> BatchReader::read(const std::vector<Refusal>& refused, std::size_t
     if (from == namespaces.end() || !wire::decode_reading_key(place.key, key)) continue;
     const SeriesNames::Series* series = names_.find({from->id, key.device, key.sensor});
     if (series == nullptr || !series->is_wanted) continue;
+    if (windows_) {
+      EC_TRY(add_window(*from, key, series->entry, nullptr, batch));
+      continue;
+    }
     const Result<Bytes> value = engine_.get(from->id, place.key, {});
     if (value.ok()) {
       EC_TRY(add(*from, key, series->entry, *value, batch));

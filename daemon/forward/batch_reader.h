@@ -11,6 +11,7 @@
 #include "forward/batch.h"
 #include "forward/records.h"
 #include "forward/series_names.h"
+#include "forward/windows.h"
 #include "wire/reading.h"
 #include "wire/reading_format.h"
 
@@ -25,10 +26,12 @@ class BatchReader {
     CommitPosition after = 0, upto = 0;
     std::optional<Place> behind = {};
     bool skips_nameless = false;  // they wait no longer: counted as unfit
+    Round round = {};             // of thinned targets
   };
 
   BatchReader(Engine& engine, const catalog::Catalog& catalog,
-              const config::ForwardSettings& settings, const config::ForwardTarget& target);
+              const config::ForwardSettings& settings, const config::ForwardTarget& target,
+              const Shape& shape = {});
 
   // Errors: Busy, where a reading is durable and its name is not to be found yet; the engine's.
   Result<Batch> read(const Wish& wish);
@@ -48,6 +51,17 @@ class BatchReader {
              bool skips_nameless, Batch& batch);
   Status add(const NamespaceInfo& from, const wire::ReadingKey& key,
              const catalog::SeriesEntry& series, ByteView value, Batch& batch);
+  void add(const NamespaceInfo& from, const wire::ReadingKey& key,
+           const catalog::SeriesEntry& series, const wire::Value& value, Batch& batch);
+  // All columns of the window.
+  Status add_window(const NamespaceInfo& from, wire::ReadingKey key,
+                    const catalog::SeriesEntry& series,
+                    const std::shared_ptr<const Snapshot>& snapshot, Batch& batch);
+  Status read_windows(const NamespaceInfo& from, const Wish& wish, Iterator& at, Scan& scan);
+  // Null: there is none that is wanted. Busy: none yet.
+  Result<const SeriesNames::Series*> series_of(const NamespaceInfo& from,
+                                               const wire::ReadingKey& key, bool skips_nameless,
+                                               Batch& batch);
   void begin_part(const std::string& namespace_name, Batch& batch) const;
 
   Engine& engine_;
@@ -55,6 +69,7 @@ class BatchReader {
   const std::optional<std::int64_t> from_ns_;
   const std::string database_, bucket_, namespace_;
   SeriesNames names_;
+  std::optional<Windows> windows_;  // of thinned targets
   wire::ReadingFormatter formatter_;
 };
 

@@ -31,13 +31,15 @@ void worsen(TargetErasure& result, ErasureStep step, const std::string& why) {
 }  // namespace
 
 Eraser::Eraser(Asked& asked, const config::ForwardSettings& settings,
-               const config::ForwardTarget& target)
+               const config::ForwardTarget& target, const Shape& shape)
     : asked_(asked),
       target_(target),
       watched_{settings.name, target.selections},
       database_(settings.database),
       namespace_(settings.namespace_name),
       bucket_(settings.bucket),
+      every_ns_(shape.every_ns),
+      pseudonyms_(shape.salt),
       kind_(target.kind == config::ForwardKind::EdgeCase ? Kind::EdgeCase : Kind::Unknown) {}
 
 std::string Eraser::cannot() const {
@@ -75,8 +77,53 @@ std::string Eraser::database_of(const std::string& namespace_name) const {
   return database_.empty() ? namespace_name : database_;
 }
 
-Answer Eraser::erase(const ErasureOrder& order, const std::vector<ErasedName>& names,
+// Windows go whole.
+ErasureOrder Eraser::order_there(ErasureOrder order) const {
+  if (every_ns_ == 0 || order.has_all_times) return order;
+  if (order.range.from_ns != INT64_MIN)
+    order.range.from_ns = window_begin_ns(order.range.from_ns, every_ns_);
+  if (order.range.to_ns) {
+    const std::int64_t begin_ns = window_begin_ns(*order.range.to_ns - 1, every_ns_);
+    std::int64_t end_ns = 0;
+    if (__builtin_add_overflow(begin_ns, every_ns_, &end_ns)) {
+      order.range.to_ns.reset();
+    } else {
+      order.range.to_ns = end_ns;
+    }
+  }
+  return order;
+}
+
+void Eraser::each_there(const ErasedName& name, const NameTaker& take) const {
+  const bool goes_whole = watched_.takes_device(name.namespace_name, name.device);
+  ErasedName there = name;
+  there.is_of_device = name.is_of_device && goes_whole;
+  if (name.is_device) {
+    there.device = pseudonyms_.of(name.namespace_name, name.device);
+    if (goes_whole) take(there);
+    return;
+  }
+  if (!watched_.takes(name.namespace_name, name.device, name.sensor)) return;
+  const catalog::SeriesEntry entry = pseudonyms_.of({.namespace_name = name.namespace_name,
+                                                     .device = name.device,
+                                                     .sensor = name.sensor,
+                                                     .id = {},
+                                                     .identity = name.identity});
+  there.device = entry.device;
+  there.sensor = entry.sensor;
+  there.identity = entry.identity;
+  if (every_ns_ == 0) return take(there);
+  for (wire::WindowColumn column : wire::kWindowColumns) {
+    catalog::SeriesEntry called = column_of(entry, column);
+    there.sensor = std::move(called.sensor);
+    there.identity = std::move(called.identity);
+    take(there);
+  }
+}
+
+Answer Eraser::erase(const ErasureOrder& asked, const std::vector<ErasedName>& names,
                      const AllNames& all_names, TargetErasure& result) {
+  const ErasureOrder order = order_there(asked);
   if (Answer answer = find_kind(); answer.verdict != Verdict::Taken) return answer;
   if (const std::string why = cannot(); !why.empty()) {
     worsen(result, ErasureStep::NotPossible, why);
@@ -103,16 +150,17 @@ Answer Eraser::erase(const ErasureOrder& order, const std::vector<ErasedName>& n
 Eraser::Groups Eraser::groups_of(const std::vector<ErasedName>& names,
                                  TargetErasure& result) const {
   Groups groups;
-  for (const ErasedName& each : names) {
-    if (each.is_device || !watched_.takes(each.namespace_name, each.device, each.sensor)) continue;
+  const auto add = [&](const ErasedName& each) {
+    if (each.is_device) return;
     auto identity = wire::decode_identity(each.identity);
     if (!identity.ok()) {
       worsen(result, ErasureStep::NotPossible, "what its lines were called is not known here");
-      continue;
+      return;
     }
     groups[{database_of(each.namespace_name), identity->measurement, std::move(identity->tags)}]
         .insert(identity->field);
-  }
+  };
+  for (const ErasedName& each : names) each_there(each, add);
   return groups;
 }
 
@@ -137,15 +185,12 @@ Answer Eraser::erase_at_edgecase(const ErasureOrder& order, const std::vector<Er
     selectors.clear();
     return ask_edgecase(path, result);
   };
-  for (const ErasedName& each : names) {
-    const bool goes_whole =
-        each.is_device ? watched_.takes_device(each.namespace_name, each.device) : false;
-    if (each.is_device && !goes_whole) continue;
-    if (!each.is_device &&
-        (!watched_.takes(each.namespace_name, each.device, each.sensor) ||
-         (each.is_of_device && watched_.takes_device(each.namespace_name, each.device)))) {
-      continue;
-    }
+  std::vector<ErasedName> there_called;
+  for (const ErasedName& each : names)
+    each_there(each, [&](const ErasedName& name) {
+      if (!name.is_of_device) there_called.push_back(name);
+    });
+  for (const ErasedName& each : there_called) {
     const std::string there = namespace_.empty() ? each.namespace_name : namespace_;
     std::string selector = wire::escape_name(each.device);
     if (!each.is_device) selector += "/" + wire::escape_name(each.sensor);
@@ -259,14 +304,15 @@ Answer Eraser::erase_at_influx(const ErasureOrder& order, const Group& group,
   }
   // They may be names of another chunk.
   if (!others.empty()) {
-    const Status looked = all_names([&](const ErasedName& each) {
-      if (each.is_device || !watched_.takes(each.namespace_name, each.device, each.sensor)) return;
+    const auto is_erased = [&](const ErasedName& each) {
+      if (each.is_device) return;
       const auto identity = wire::decode_identity(each.identity);
       if (identity.ok() &&
           Group{database_of(each.namespace_name), identity->measurement, identity->tags} == group) {
         others.erase(identity->field);
       }
-    });
+    };
+    const Status looked = all_names([&](const ErasedName& each) { each_there(each, is_erased); });
     if (!looked.ok()) return later("its names cannot be read: " + looked.message());
   }
   if (!others.empty()) {

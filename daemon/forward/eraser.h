@@ -19,6 +19,8 @@
 #include "config/forward_target.h"
 #include "forward/erasures.h"
 #include "forward/influx_asker.h"
+#include "forward/names_there.h"
+#include "forward/windows.h"
 #include "wire/identity.h"
 
 namespace edgecase::forward {
@@ -27,8 +29,8 @@ class Eraser {
  public:
   enum class Kind : unsigned char { Unknown, EdgeCase, Influx1, Victoria, Other };
 
-  Eraser(Asked& asked, const config::ForwardSettings& settings,
-         const config::ForwardTarget& target);
+  Eraser(Asked& asked, const config::ForwardSettings& settings, const config::ForwardTarget& target,
+         const Shape& shape = {});
 
   // What it is; Unknown until find_kind() was answered.
   Kind kind() const { return kind_; }
@@ -54,6 +56,10 @@ class Eraser {
   };
   using Groups = std::map<Group, std::set<std::string>>;  // fields
 
+  // What of it the target takes, as it is called there: of thinned targets, the columns.
+  using NameTaker = std::function<void(const ErasedName& name)>;
+  void each_there(const ErasedName& name, const NameTaker& take) const;
+  ErasureOrder order_there(ErasureOrder order) const;
   Groups groups_of(const std::vector<ErasedName>& names, TargetErasure& result) const;
   std::string database_of(const std::string& namespace_name) const;
   Answer erase_at_edgecase(const ErasureOrder& order, const std::vector<ErasedName>& names,
@@ -69,6 +75,8 @@ class Eraser {
   const config::ForwardTarget target_;
   const WatchedTarget watched_;
   const std::string database_, namespace_, bucket_;
+  const std::int64_t every_ns_;
+  const Pseudonyms pseudonyms_;
   Kind kind_ = Kind::Unknown;
 };
 

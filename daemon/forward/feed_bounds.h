@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,9 +20,10 @@ namespace edgecase::forward {
 class FeedBounds {
  public:
   using Positions = std::vector<CommitPosition>;
-  // A target has its cursor, the one that is kept, the one that will be, and where it began.
+  // A target has its cursor, the one that is kept, and the one that will be; and by itself where it
+  // began, two ends of windows, and a mark.
   static constexpr std::size_t kCursorsOfTarget = 3;
-  static_assert(config::kForwardTargetsMax * (kCursorsOfTarget * Cursor::kBoundsMax + 3) + 1 <=
+  static_assert(config::kForwardTargetsMax * (kCursorsOfTarget * Cursor::kBoundsMax + 4) + 1 <=
                 kFeedBoundsMax);
 
   explicit FeedBounds(Engine& engine) : engine_(engine) {}
@@ -29,13 +31,14 @@ class FeedBounds {
   // Once, with what all targets have at the start.
   void set_all(std::map<std::string, Positions> all) {
     const MutexLock lock(mutex_);
-    of_targets_ = std::move(all);
+    of_targets_.clear();
+    for (auto& [name, positions] : all) of_targets_[name] = {std::move(positions), {}};
     is_set_ = true;
     apply();
   }
   void set(const std::string& target, Positions positions) {
     const MutexLock lock(mutex_);
-    of_targets_[target] = std::move(positions);
+    of_targets_[target] = {std::move(positions), {}};
     apply();
   }
   void drop(const std::string& target) {
@@ -45,29 +48,35 @@ class FeedBounds {
   }
 
   // A position that divides what was committed from what will be: a bound of the target until its
-  // next set(). The engine keeps it from the first moment, since it was asked for after the bounds
-  // before it were set.
+  // next set() or mark(). The engine keeps it from the first moment, since it was asked for after
+  // the bounds before it were set.
   CommitPosition mark(const std::string& target) {
     const MutexLock lock(mutex_);
-    Positions& positions = of_targets_[target];
-    if (positions.empty()) {
-      positions.push_back(0);
+    Bounds& bounds = of_targets_[target];
+    if (bounds.positions.empty()) {
+      bounds.positions.push_back(0);
       apply();
     }
-    positions.push_back(engine_.committed());
-    const CommitPosition marked = positions.back();
+    bounds.mark = engine_.committed();
     apply();
-    return marked;
+    return *bounds.mark;
   }
 
  private:
+  struct Bounds {
+    Positions positions;
+    std::optional<CommitPosition> mark;
+  };
+
   void apply() EC_REQUIRES(mutex_) {
     if (!is_set_) return;
     Positions more;
     // What lies behind the newest bound keeps a position for each entry, which takes room.
     if (!of_targets_.empty()) more.push_back(engine_.committed());
-    for (const auto& [name, positions] : of_targets_)
-      more.insert(more.end(), positions.begin(), positions.end());
+    for (const auto& [name, bounds] : of_targets_) {
+      more.insert(more.end(), bounds.positions.begin(), bounds.positions.end());
+      if (bounds.mark) more.push_back(*bounds.mark);
+    }
     std::sort(more.begin(), more.end());
     more.erase(std::unique(more.begin(), more.end()), more.end());
     // They are not too many: see above.
@@ -77,7 +86,7 @@ class FeedBounds {
   Engine& engine_;
   Mutex mutex_;
   bool is_set_ EC_GUARDED_BY(mutex_) = false;
-  std::map<std::string, Positions> of_targets_ EC_GUARDED_BY(mutex_);
+  std::map<std::string, Bounds> of_targets_ EC_GUARDED_BY(mutex_);
 };
 
 }  // namespace edgecase::forward

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "forward/record_bytes.h"
 #include "forward/series_names.h"
 
 namespace edgecase::forward {
@@ -82,6 +83,7 @@ Result<std::unique_ptr<Forwarding>> Forwarding::open(
 // Its place, where it has one; else a new one, which is kept at once: "now" is when it was first
 // configured.
 Result<Record> Forwarding::record_of(const config::ForwardSettings& settings) {
+  EC_TRY(check_shape(settings));
   const auto found = resting_.find(settings.name);
   if (found != resting_.end()) {
     Record record = found->second;
@@ -94,8 +96,25 @@ Result<Record> Forwarding::record_of(const config::ForwardSettings& settings) {
     record.cursor = Cursor(bounds_.mark(settings.name));
     EC_TRY(records_->write_begin(settings.name, record.cursor.oldest()));
   }
+  Shape shape{.every_ns = target.every_ns, .salt = {}};
+  while (settings.pseudonyms && shape.salt.size() < kSaltBytes)
+    append_number(parts_.random.next(), shape.salt);
+  EC_TRY(records_->write_shape(settings.name, shape));
   EC_TRY(records_->write(settings.name, record));
   return record;
+}
+
+Status Forwarding::check_shape(const config::ForwardSettings& settings) const {
+  if (!targets_.contains(settings.name) && !resting_.contains(settings.name)) return ok();
+  EC_ASSIGN_OR_RETURN(const config::ForwardTarget target, config::parse_forward(settings));
+  EC_ASSIGN_OR_RETURN(const Shape shape, records_->shape(settings.name));
+  const char* const key = shape.every_ns != target.every_ns           ? "every"
+                          : shape.salt.empty() == settings.pseudonyms ? "pseudonyms"
+                                                                      : nullptr;
+  if (key == nullptr) return ok();
+  return invalid_argument(std::string(key) + ": " + settings.name +
+                          " has readings in another shape; to do: give the target another name, or "
+                          "leave it out and forget it first (edgecase forward forget)");
 }
 
 Status Forwarding::make(const config::ForwardSettings& settings, Targets& into) {
@@ -155,6 +174,7 @@ Status Forwarding::reload(const std::vector<config::ForwardSettings>& all) {
   std::size_t number = 0;
   EC_TRY(check_targets(all, number));
   const MutexLock lock(mutex_);
+  for (const config::ForwardSettings& each : all) EC_TRY(check_shape(each));
   const auto wanted = [&all](const std::string& name) {
     return std::find_if(all.begin(), all.end(),
                         [&name](const auto& each) { return each.name == name; });
@@ -257,8 +277,9 @@ Result<Forwarding::Verified> Forwarding::verify(const std::string& name, VerifyR
     EC_ASSIGN_OR_RETURN(request.after, records_->begin(name));
     request.upto = target->status().cursor.oldest();
     request.is_refused = [&](const Place& place) { return records_->is_refused(name, place); };
+    EC_ASSIGN_OR_RETURN(const Shape shape, records_->shape(name));
     Verifier verifier(parts_.engine, parts_.catalog, parts_.clock, *http, target->settings(),
-                      parsed);
+                      parsed, shape);
     Verified verified;
     EC_ASSIGN_OR_RETURN(verified.page, verifier.page(request));
     EC_ASSIGN_OR_RETURN(const std::size_t kept, records_->count_refusals(name));

@@ -90,6 +90,8 @@ class Forwarding {
         bounds_(parts.engine) {}
   TargetParts target_parts();
   Result<Record> record_of(const config::ForwardSettings& settings) EC_REQUIRES(mutex_);
+  // InvalidArgument: readings have gone there in another shape.
+  Status check_shape(const config::ForwardSettings& settings) const EC_REQUIRES(mutex_);
   Status put_to_rest(const std::string& name, Record record) EC_REQUIRES(mutex_);
   Status make(const config::ForwardSettings& settings, Targets& into) EC_REQUIRES(mutex_);
   void set_aside() EC_REQUIRES(mutex_);

@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::uint8_t kVersion = 1;
 constexpr std::uint8_t kPausedFlag = 1, kAtRestFlag = 2;
-constexpr char kTargets = 'T', kRefusals = 'U', kBegins = 'B';
+constexpr char kTargets = 'T', kRefusals = 'U', kBegins = 'B', kShapes = 'S';
 
 Bytes target_key(const std::string& name) {
   return Bytes(1, kTargets) + name;
@@ -139,12 +139,37 @@ Result<CommitPosition> Records::begin(const std::string& name) const {
   return begin;
 }
 
+Status Records::write_shape(const std::string& name, const Shape& shape) {
+  EC_ASSIGN_OR_RETURN(const NamespaceId id, made_id());
+  Bytes value;
+  append_number(shape.every_ns, value);
+  value += shape.salt;
+  WriteBatch batch;
+  batch.put(id, Bytes(1, kShapes) + name, value);
+  return engine_.write(batch, Durability::Async);
+}
+
+Result<Shape> Records::shape(const std::string& name) const {
+  Shape shape;
+  if (id_ == 0) return shape;
+  const auto value = engine_.get(id_, Bytes(1, kShapes) + name, unkept());
+  if (value.status().code() == StatusCode::NotFound) return shape;
+  EC_TRY(value.status());
+  ByteView bytes = *value;
+  if (!take_number(bytes, shape.every_ns) || shape.every_ns < 0 ||
+      (!bytes.empty() && bytes.size() != kSaltBytes)) {
+    return corruption("how readings look at target " + name + " is not what was written");
+  }
+  shape.salt = bytes;
+  return shape;
+}
+
 Status Records::forget(const std::string& name) {
   if (id_ == 0) return ok();
   const KeyRange refused = all_of(refusal_prefix(name));
   WriteBatch batch;
   batch.remove(id_, target_key(name));
-  batch.remove(id_, Bytes(1, kBegins) + name);
+  for (const char kind : {kBegins, kShapes}) batch.remove(id_, Bytes(1, kind) + name);
   batch.remove_range(id_, refused.lower, refused.upper);
   return engine_.write(batch, Durability::Sync);
 }

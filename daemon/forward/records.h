@@ -7,6 +7,8 @@
 //                                        (cursor.h)
 //   key 'U' name, 0, 4 namespace, key -> a Refusal: 2 status of HTTP, 8 nanoseconds since 1970;
 //                                        status 0: it is missing there (verifier.h)
+//   key 'S' name                      -> a Shape: 8 nanoseconds, then the salt; none: readings go
+//                                        as they are
 //   key 'B' name                      -> 8: the position that a target which began with what is new
 //                                        began behind
 //   keys 'E', 'K' and 'N'             -> erasures that targets have to be told of (erasures.h)
@@ -58,6 +60,14 @@ inline bool is_missing(const Refusal& refusal) {
   return refusal.status == 0;
 }
 
+// How readings look at a target, for as long as it has a place: what is erased, or verified, is
+// asked for by the same names as it went.
+struct Shape {
+  std::int64_t every_ns = 0;  // of windows; 0: as they are
+  Bytes salt = {};            // of pseudonyms; empty: devices go under their names
+};
+inline constexpr std::size_t kSaltBytes = 32;
+
 class Records {
  public:
   // Writes nothing: the namespace is made with the first record. Errors: the engine's.
@@ -72,6 +82,10 @@ class Records {
   Status write_begin(const std::string& name, CommitPosition begin);
   // 0: with everything, or it is not known.
   Result<CommitPosition> begin(const std::string& name) const;
+  // Durable with the next write().
+  Status write_shape(const std::string& name, const Shape& shape);
+  // Corruption: names at the target cannot be told any more.
+  Result<Shape> shape(const std::string& name) const;
   // With what it refused.
   Status forget(const std::string& name);
 

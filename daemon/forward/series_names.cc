@@ -61,7 +61,7 @@ void SeriesNames::remember(const catalog::DeviceEntry& device) {
   for (catalog::SeriesEntry& entry : entries) {
     const catalog::SeriesId id = entry.id;
     const bool wanted = is_wanted(entry);
-    series_.insert_or_assign(id, Series{std::move(entry), wanted});
+    series_.insert_or_assign(id, Series{pseudonyms_.of(std::move(entry)), wanted});
   }
 }
 

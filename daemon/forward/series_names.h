@@ -11,6 +11,7 @@
 
 #include "catalog/catalog.h"
 #include "config/forward_target.h"
+#include "forward/names_there.h"
 
 namespace edgecase::forward {
 
@@ -19,12 +20,13 @@ class SeriesNames {
   static constexpr std::size_t kSeriesMax = 8'192;
 
   struct Series {
-    catalog::SeriesEntry entry;
+    catalog::SeriesEntry entry;  // as it is called at the target
     bool is_wanted = false;
   };
 
-  SeriesNames(const catalog::Catalog& catalog, std::vector<config::ForwardSelection> selections)
-      : catalog_(catalog), selections_(std::move(selections)) {}
+  SeriesNames(const catalog::Catalog& catalog, std::vector<config::ForwardSelection> selections,
+              Pseudonyms pseudonyms = Pseudonyms())
+      : catalog_(catalog), selections_(std::move(selections)), pseudonyms_(std::move(pseudonyms)) {}
 
   // Whether something of the namespace may be wanted.
   bool wants(const std::string& namespace_name) const;
@@ -49,6 +51,7 @@ class SeriesNames {
 
   const catalog::Catalog& catalog_;
   const std::vector<config::ForwardSelection> selections_;
+  const Pseudonyms pseudonyms_;
   std::uint64_t generation_ = 0;
   std::uint32_t rows_seen_ = 0;  // of devices: those before are looked through from the beginning
   std::unordered_map<catalog::SeriesId, Series, SeriesHash> series_;

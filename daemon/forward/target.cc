@@ -22,6 +22,16 @@ CommitPosition began_behind(const Records& records, const std::string& name) {
   return position.ok() ? *position : 0;
 }
 
+// The last key of what a line stands for.
+Bytes last_of(const Batch& batch, const Batch::Line& line) {
+  wire::ReadingKey key = line.key;
+  if (batch.window_ns > 0 &&
+      __builtin_add_overflow(key.time_ns, batch.window_ns - 1, &key.time_ns)) {
+    key.time_ns = INT64_MAX;
+  }
+  return wire::make_reading_key(key);
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Target>> Target::create(const TargetParts& parts,
@@ -30,12 +40,14 @@ Result<std::unique_ptr<Target>> Target::create(const TargetParts& parts,
   EC_ASSIGN_OR_RETURN(const config::ForwardTarget target, config::parse_forward(settings));
   EC_ASSIGN_OR_RETURN(std::unique_ptr<HttpTarget> http,
                       HttpTarget::create(settings, target, parts.clock));
+  EC_ASSIGN_OR_RETURN(const Shape shape, parts.records.shape(settings.name));
   return std::unique_ptr<Target>(
-      new Target(parts, settings, target, std::move(http), std::move(record)));
+      new Target(parts, settings, target, shape, std::move(http), std::move(record)));
 }
 
 Target::Target(const TargetParts& parts, const config::ForwardSettings& settings,
-               const config::ForwardTarget& target, std::unique_ptr<HttpTarget> http, Record record)
+               const config::ForwardTarget& target, const Shape& shape,
+               std::unique_ptr<HttpTarget> http, Record record)
     : parts_(parts),
       settings_(settings),
       target_(target),
@@ -45,9 +57,9 @@ Target::Target(const TargetParts& parts, const config::ForwardSettings& settings
       http_(std::move(http)),
       record_(std::move(record)),
       live_(record_.cursor),
-      reader_(parts.engine, parts.catalog, settings, target),
+      reader_(parts.engine, parts.catalog, settings, target, shape),
       courier_(*http_),
-      eraser_(*http_, settings, target),
+      eraser_(*http_, settings, target, shape),
       backoff_(parts.random),
       is_paused_(record_.is_paused) {
   if (record_.is_paused) state_ = TargetState::Paused;
@@ -64,6 +76,8 @@ Target::Target(const TargetParts& parts, const config::ForwardSettings& settings
 FeedBounds::Positions Target::positions() const {
   FeedBounds::Positions all = live_.bounds();
   all.push_back(began_behind_);
+  if (boundary_) all.push_back(*boundary_);
+  if (round_upto_ != 0) all.push_back(round_.boundary);
   for (const Cursor* each : {&record_.cursor, settling_ ? &*settling_ : nullptr}) {
     if (each == nullptr) continue;
     const auto more = each->bounds();
@@ -171,6 +185,7 @@ bool Target::take_orders() {
 }
 
 Target::Turn Target::work() {
+  if (target_.every_ns > 0) note_window();
   if (const std::uint64_t count = parts_.engine.revocations(); count != revocations_) {
     revocations_ = count;
     reader_.forget();
@@ -188,11 +203,13 @@ Target::Turn Target::work() {
     again_now_ = std::exchange(again_, Again::Nothing);
   }
   if (again_now_ != Again::Nothing) return send_again();
-  const bool has_fresh = parts_.engine.committed() > live_.fresh_after();
+  const bool is_thinned = target_.every_ns > 0;
+  const bool has_fresh =
+      is_thinned ? has_windows() : parts_.engine.committed() > live_.fresh_after();
   const bool has_backlog = !live_.backlog().empty();
   if (has_backlog && (!has_fresh || is_backlogs_turn_ || !settings_.fresh_first))
     return send_backlog();
-  if (has_fresh) return send_fresh();
+  if (has_fresh) return is_thinned ? send_windows() : send_fresh();
   note_current();
   return Turn::Idle;
 }
@@ -267,7 +284,7 @@ bool Target::still_holds(const Batch& batch) {
       ++end;
     }
     if (parts_.engine.is_revoked(batch.lines[begin].namespace_id, place_of(batch.lines[begin]).key,
-                                 place_of(batch.lines[end - 1]).key, batch.revocations)) {
+                                 last_of(batch, batch.lines[end - 1]), batch.revocations)) {
       return false;
     }
     begin = end;
@@ -385,6 +402,7 @@ void Target::go_back() {
   if (live_ == record_.cursor) return;
   live_ = record_.cursor;
   settling_.reset();
+  forget_round();
   publish_bounds();
 }
 

@@ -92,6 +92,9 @@ class Target {
   static constexpr std::int64_t kPublishNs = 60'000'000'000;  // of bounds, where nothing moves
   static constexpr std::int64_t kLookNs = 1'000'000'000;      // what rings no bell: dated readings
   static constexpr std::int64_t kGatherNs = 10'000'000;       // commits that go together
+  static constexpr std::int64_t kLateNs = 2'000'000'000;      // readings come after their window
+  // A round of more commits goes as backlog, which keeps its place on the way.
+  static constexpr CommitPosition kRoundMax = 1'000'000;
   static constexpr std::int64_t kNamelessNs = 10'000'000'000;
   static constexpr std::int64_t kDeniedNs = 60'000'000'000;
   static constexpr std::int64_t kCertificateLookNs = 1'000'000'000;
@@ -134,13 +137,18 @@ class Target {
   enum class Again : unsigned char { Nothing, Missing, All };
 
   Target(const TargetParts& parts, const config::ForwardSettings& settings,
-         const config::ForwardTarget& target, std::unique_ptr<HttpTarget> http, Record record);
+         const config::ForwardTarget& target, const Shape& shape, std::unique_ptr<HttpTarget> http,
+         Record record);
   void set_paused(bool paused, Again which) EC_EXCLUDES(mutex_);
   void run();
   void pause_for(std::int64_t duration_ns) EC_EXCLUDES(mutex_);
   bool take_orders() EC_EXCLUDES(mutex_);
   Turn work();
   Turn send_fresh();
+  // Thinned: a round of windows that are over (windows.h).
+  Turn send_windows();
+  void note_window();
+  bool has_windows() const;
   Turn send_backlog();
   Turn send_again();
   void end_again();
@@ -157,6 +165,7 @@ class Target {
   void fail(const Answer& answer, bool refuses_all);
   void fail(const Status& status);
   void go_back();
+  void forget_round();
   void rest_until(std::int64_t boot_ns, TargetState state, std::string why);
   void keep_place(bool is_last);
   Status keep(const Cursor& cursor);
@@ -183,6 +192,16 @@ class Target {
   bool is_unkept_ = false;     // something was sent since the place was kept
   bool is_unsettled_ = false;  // the same, since `settling_` was taken
   bool is_backlogs_turn_ = false;
+  // For thinned targets. `boundary_` is where commits stood when the last window was over, for the
+  // next round; a bound, as that of the round that is being sent, from behind `round_behind_` on.
+  std::optional<std::int64_t> window_;  // in which the clock is
+  std::optional<CommitPosition> boundary_;
+  std::int64_t boundary_ns_ = 0;
+  Round round_;
+  CommitPosition round_upto_ = 0;  // 0: none is being sent
+  std::optional<Place> round_behind_;
+  CommitPosition done_upto_ = 0;
+  std::int64_t done_over_ns_ = INT64_MIN;
   Again again_now_ = Again::Nothing;  // what is being sent again, and how far that is
   Place again_behind_;
   BatchReader reader_;

@@ -1,6 +1,7 @@
 #include "forward/verifier.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <map>
 #include <utility>
@@ -54,7 +55,8 @@ struct Verifier::Series {
 };
 
 Verifier::Verifier(Engine& engine, const catalog::Catalog& catalog, Clock& clock, Asked& asked,
-                   const config::ForwardSettings& settings, const config::ForwardTarget& target)
+                   const config::ForwardSettings& settings, const config::ForwardTarget& target,
+                   const Shape& shape)
     : engine_(engine),
       catalog_(catalog),
       clock_(clock),
@@ -63,6 +65,8 @@ Verifier::Verifier(Engine& engine, const catalog::Catalog& catalog, Clock& clock
       watched_{settings.name, target.selections},
       database_(settings.database),
       namespace_(settings.namespace_name),
+      pseudonyms_(shape.salt),
+      windows_(engine, shape.every_ns),
       kind_(asked, settings, target),
       lines_(wire::ReadingFormat::Line),
       objects_(wire::ReadingFormat::Ndjson) {}
@@ -115,10 +119,12 @@ Result<std::optional<std::int64_t>> Verifier::compare(const catalog::SeriesEntry
                                                       const VerifyRequest& request,
                                                       std::int64_t from_ns, std::int64_t until_ns,
                                                       VerifyPage& page) {
-  const auto identity = catalog::identity_of(entry);
-  if (!identity.ok()) return std::optional<std::int64_t>();
-  const Series series{entry, *identity};
   if (target_.from == config::ForwardFrom::Time) from_ns = std::max(from_ns, target_.from_ns);
+  if (windows_.every_ns() > 0) return compare_windows(entry, request, from_ns, until_ns, page);
+  const catalog::SeriesEntry there = pseudonyms_.of(entry);
+  const auto identity = catalog::identity_of(there);
+  if (!identity.ok()) return std::optional<std::int64_t>();
+  const Series series{there, *identity};
   while (true) {
     std::vector<Local> some;
     std::optional<std::int64_t> rest;
@@ -158,6 +164,97 @@ Result<std::optional<std::int64_t>> Verifier::compare(const catalog::SeriesEntry
       EC_TRY(at->status());
     }
     if (!some.empty()) EC_TRY(compare_some(series, some, request, page));
+    if (!rest || clock_.boot_ns() > until_ns || page.again.size() == kAgainMax) return rest;
+    from_ns = *rest;
+  }
+}
+
+// Windows that begin before it may have lost readings here, and went whole.
+std::int64_t Verifier::oldest_whole_ns(const catalog::SeriesId& id) const {
+  const Bytes of_series =
+      wire::make_reading_key({id.device, id.sensor, 0}).substr(0, wire::kSeriesPrefixBytes);
+  std::size_t longest = 0;
+  std::int64_t retention_ns = kRetentionForever;
+  engine_.each_retention_rule(id.namespace_id, {Bytes(), of_series + '\0'},
+                              [&](ByteView prefix, std::int64_t rule_ns) {
+                                if (prefix.size() < longest || !of_series.starts_with(prefix))
+                                  return;
+                                longest = prefix.size();
+                                retention_ns = rule_ns;
+                              });
+  const std::int64_t evicted_ns = engine_.evicted_before_ns(id.namespace_id);
+  if (retention_ns == kRetentionForever) return evicted_ns;
+  return std::max(evicted_ns, engine_.expiry_now_ns() - retention_ns);
+}
+
+Result<std::optional<std::int64_t>> Verifier::compare_windows(const catalog::SeriesEntry& entry,
+                                                              const VerifyRequest& request,
+                                                              std::int64_t from_ns,
+                                                              std::int64_t until_ns,
+                                                              VerifyPage& page) {
+  const std::int64_t every_ns = windows_.every_ns();
+  const std::int64_t oldest_ns = oldest_whole_ns(entry.id);
+  const catalog::SeriesEntry there = pseudonyms_.of(entry);
+  std::array<Series, wire::kWindowColumns.size()> columns;
+  std::array<std::vector<Local>, wire::kWindowColumns.size()> some;
+  const auto index_of = [](wire::WindowColumn column) { return static_cast<std::size_t>(column); };
+  for (wire::WindowColumn column : wire::kWindowColumns) {
+    Series& series = columns[index_of(column)];
+    series.entry = column_of(there, column);
+    EC_ASSIGN_OR_RETURN(series.identity, catalog::identity_of(series.entry));
+  }
+  while (true) {
+    // Windows of which everything was sent.
+    std::vector<std::int64_t> whole;
+    std::optional<std::int64_t> rest;
+    {
+      ReadOptions options;
+      options.fill_cache = false;
+      const KeyRange keys = erase::range_of_series(entry.id, {from_ns, request.to_ns});
+      EC_ASSIGN_OR_RETURN(const auto at, engine_.scan(entry.id.namespace_id, keys, options));
+      std::optional<std::int64_t> window_ns;
+      bool is_sent = false, is_newer = false;
+      const auto end_window = [&] {
+        if (window_ns && *window_ns >= oldest_ns && is_sent && !is_newer)
+          whole.push_back(*window_ns);
+        is_sent = is_newer = false;
+      };
+      for (; at->valid(); at->next()) {
+        wire::ReadingKey key;
+        if (!wire::decode_reading_key(at->key(), key) || wire::is_undated_time(key.time_ns))
+          continue;
+        if (const std::int64_t begin_ns = window_begin_ns(key.time_ns, every_ns);
+            window_ns != begin_ns) {
+          end_window();
+          window_ns = begin_ns;
+          if (whole.size() == kWindowsAtOnce) {
+            rest = key.time_ns;
+            break;
+          }
+        }
+        (at->position() > request.upto ? is_newer : is_sent) = true;
+        if (at->position() <= request.after) is_newer = true;  // it may not have gone
+      }
+      EC_TRY(at->status());
+      if (!rest) end_window();
+    }
+    for (const std::int64_t begin_ns : whole) {
+      const wire::ReadingKey key{entry.id.device, entry.id.sensor, begin_ns};
+      EC_TRY(windows_.compute(entry.id.namespace_id, key, nullptr, page.unchecked,
+                              [&](wire::WindowColumn column, const wire::Value& value) {
+                                const std::size_t i = index_of(column);
+                                wire::Reading reading;
+                                reading.time_ns = begin_ns;
+                                reading.value = value;
+                                Local local{begin_ns, wire::make_reading_key(key), {}};
+                                if (describe(columns[i], reading, local.as_it_is))
+                                  some[i].push_back(std::move(local));
+                              }));
+    }
+    for (std::size_t i = 0; i < some.size(); ++i) {
+      if (!some[i].empty()) EC_TRY(compare_some(columns[i], some[i], request, page));
+      some[i].clear();
+    }
     if (!rest || clock_.boot_ns() > until_ns || page.again.size() == kAgainMax) return rest;
     from_ns = *rest;
   }

@@ -55,10 +55,12 @@ class Verifier {
   static constexpr std::size_t kAgainMax = kUndeliveredMax;
   static constexpr std::size_t kReadingsAtOnce = 2'000;
   static constexpr std::size_t kBytesAtOnce = 128u << 10;
+  static constexpr std::size_t kWindowsAtOnce = 500;
   static constexpr std::int64_t kPageNs = 2'000'000'000;
 
   Verifier(Engine& engine, const catalog::Catalog& catalog, Clock& clock, Asked& asked,
-           const config::ForwardSettings& settings, const config::ForwardTarget& target);
+           const config::ForwardSettings& settings, const config::ForwardTarget& target,
+           const Shape& shape = {});
 
   // Errors: InvalidArgument (`behind`), NotAllowed, Unavailable, Unsupported: the target's; the
   // engine's.
@@ -76,6 +78,12 @@ class Verifier {
   Result<std::optional<std::int64_t>> compare(const catalog::SeriesEntry& entry,
                                               const VerifyRequest& request, std::int64_t from_ns,
                                               std::int64_t until_ns, VerifyPage& page);
+  // The same of a thinned target, window by window.
+  Result<std::optional<std::int64_t>> compare_windows(const catalog::SeriesEntry& entry,
+                                                      const VerifyRequest& request,
+                                                      std::int64_t from_ns, std::int64_t until_ns,
+                                                      VerifyPage& page);
+  std::int64_t oldest_whole_ns(const catalog::SeriesId& id) const;
   Status compare_some(const Series& series, const std::vector<Local>& some,
                       const VerifyRequest& request, VerifyPage& page);
   // What the target holds between two times, both included, in the words of Local.
@@ -97,6 +105,8 @@ class Verifier {
   const config::ForwardTarget target_;
   const WatchedTarget watched_;
   const std::string database_, namespace_;
+  const Pseudonyms pseudonyms_;
+  const Windows windows_;
   Eraser kind_;
   wire::ReadingFormatter lines_, objects_;
 };

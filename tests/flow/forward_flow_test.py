@@ -354,6 +354,46 @@ class ForwardFlow(unittest.TestCase):
         self.assertEqual((away.returncode, away.stdout), (1, ""))
         self.assertIn("the target", away.stderr)
 
+    def test_thinned_and_under_pseudonyms(self):
+        hub = self.hub()
+        shape = 'every = "1s"\npseudonyms = true\nfrom = "beginning"\n'
+        board = Board(self, target("hub", "edgecase", hub[1].port(), shape))
+        second = 1_000_000_000
+        begin = (time.time_ns() // second - 1000) * second
+        board.write([f'm,host=h{i % 3} f={i}.5,s="t{i}" {begin + i * second // 4}' for i in range(120)])
+
+        def windows():
+            rows = [json.loads(row) for row in all_readings(hub[1])]
+            return {(row["device"], row["sensor"], row["time"]): row["value"] for row in rows}
+
+        # Of 30 windows each device has readings; seven columns of a number, three of a text.
+        until(lambda: len(windows()) == 3 * 30 * 10, "every window is there")
+        whole = windows()
+        self.assertNotIn('"h0"', "".join(all_readings(hub[1])))
+        devices = {device for device, _, _ in whole}
+        self.assertEqual(len(devices), 3)
+        self.assertTrue(all(re.fullmatch(r"p[0-9a-f]{24}", device) for device in devices))
+        self.assertEqual(sum(value for (_, sensor, _), value in whole.items() if sensor == "m.f_sum"),
+                         sum(i + 0.5 for i in range(120)))
+        board.write([f"m,host=h0 f=1000 {begin}"])  # a correction: its window goes again
+        until(lambda: 1000 in windows().values(), "the corrected window is there")
+        self.assertEqual(len(windows()), len(whole))
+
+        def verified():
+            done = board.place.cli("forward", "verify", "hub", "--json")
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            return json.loads(done.stdout)["readings"]
+        until(lambda: verified() == len(whole), "all of it is verified")
+
+        board.set_targets(target("hub", "edgecase", hub[1].port(), shape.replace("1s", "2s")))
+        board.daemon.process.send_signal(signal.SIGHUP)
+        until(lambda: "another shape" in board.daemon.log(), "another shape is refused")
+        done = board.place.cli("erase", "h0", "--yes", "--wait-targets")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(len(windows()), len(whole) * 2 // 3)
+        done = board.place.cli("forward", "verify", "hub")
+        self.assertEqual(done.returncode, 0, done.stderr)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -155,5 +155,53 @@ TEST_CASE("batch reader: refused readings are read again by their keys, if they 
   CHECK(again->text == batch.text);
 }
 
+TEST_CASE("batch reader: a thinned target gets each window once, from all that is stored of it") {
+  Bench bench(config::ForwardKind::Influx, all_of_default());
+  constexpr std::int64_t kSecond = 1'000'000'000;
+  const auto thinned = [&](const BatchReader::Wish& wish) {
+    BatchReader reader(bench.engine, *bench.catalog, bench.settings, bench.target,
+                       {.every_ns = kSecond, .salt = {}});
+    auto batch = reader.read(wish);
+    REQUIRE(batch.ok());
+    return std::move(batch).value();
+  };
+  bench.store("a", "x", 1, 1);
+  const CommitPosition before = bench.engine.committed();
+  for (std::int64_t i = 2; i < 10; ++i) bench.store("a", "x", i, static_cast<double>(i));
+  const CommitPosition boundary = bench.engine.committed();
+  bench.store("a", "x", kSecond - 1, 99);  // late
+  bench.store("a", "x", kSecond, 7);       // of a window that is open
+  const CommitPosition upto = bench.engine.committed();
+
+  const Batch all = thinned({.after = 0, .upto = upto});
+  CHECK(all.lines.size() == 14);
+  CHECK(all.window_ns == kSecond);
+  CHECK(all.text.find("x,device=a value_count=10i 0\n") != std::string::npos);
+  CHECK(all.text.find("x,device=a value_last=99 0\n") != std::string::npos);
+
+  const Round round{
+      .boundary = boundary, .over_ns = kSecond, .before_upto = 0, .before_over_ns = 0};
+  const Batch first = thinned(
+      {.after = before, .upto = upto, .behind = {}, .skips_nameless = false, .round = round});
+  CHECK(first.lines.size() == 7);
+  CHECK(first.lines[0].key.time_ns == 0);
+  CHECK(first.text.find("value_count=10i 0\n") != std::string::npos);
+  const Round next{
+      .boundary = upto, .over_ns = 2 * kSecond, .before_upto = upto, .before_over_ns = kSecond};
+  const Batch second = thinned(
+      {.after = boundary, .upto = upto, .behind = {}, .skips_nameless = false, .round = next});
+  CHECK(second.lines.size() == 7);
+  CHECK(second.lines[0].key.time_ns == kSecond);
+
+  // What was kept aside is a window, too.
+  BatchReader reader(bench.engine, *bench.catalog, bench.settings, bench.target,
+                     {.every_ns = kSecond, .salt = {}});
+  const Batch::Line& line = second.lines[0];
+  std::size_t taken = 0;
+  const auto again = reader.read({{place_of(line), 400, 0}}, taken);
+  REQUIRE(again.ok());
+  CHECK(again->text == second.text);
+}
+
 }  // namespace
 }  // namespace edgecase::forward

@@ -232,5 +232,42 @@ TEST_CASE("eraser: VictoriaMetrics loses the series itself, and no range of it")
   CHECK(bench.result.step == ErasureStep::NotPossible);
 }
 
+TEST_CASE("eraser: of a thinned target all columns go, by whole windows") {
+  EraserBench bench(kEdgeCase, "*:*/m.f");
+  bench.settings.every = "1m";
+  Eraser eraser(bench.scripted, bench.settings, config::parse_forward(bench.settings).value(),
+                {.every_ns = 60'000'000'000, .salt = {}});
+  bench.scripted.rules = {{"/api/v1/erase?", 200, R"({"id":7,"state":"done"})"}};
+  bench.order.has_all_times = false;
+  bench.order.range = {61'000'000'000, 121'000'000'000};
+  bench.order.fence_to_ns.reset();
+  const auto erased = eraser.erase(
+      bench.order, {series("a", "m", "f"), series("a", "m", "g")}, [](const auto&) { return ok(); },
+      bench.result);
+  REQUIRE(erased.verdict == Verdict::Taken);
+  REQUIRE(bench.scripted.asked.size() == 1);
+  CHECK(bench.scripted.asked[0] ==
+        "POST /api/v1/erase?ns=default&select=a/m.f_count&select=a/m.f_min&select=a/m.f_max"
+        "&select=a/m.f_sum&select=a/m.f_mean&select=a/m.f_first&select=a/m.f_last"
+        "&from=1970-01-01T00:01:00.000000000Z&to=1970-01-01T00:03:00.000000000Z&wait=1s");
+}
+
+TEST_CASE("eraser: a target of pseudonyms is asked by these") {
+  EraserBench bench(kEdgeCase);
+  const Shape shape{.every_ns = 0, .salt = Bytes(32, 's')};
+  Eraser eraser(bench.scripted, bench.settings, config::parse_forward(bench.settings).value(),
+                shape);
+  bench.scripted.rules = {{"/api/v1/erase?", 200, R"({"id":7,"state":"done"})"}};
+  const auto erased = eraser.erase(
+      bench.order, {device("truck"), series("van", "m", "f")}, [](const auto&) { return ok(); },
+      bench.result);
+  REQUIRE(erased.verdict == Verdict::Taken);
+  const Pseudonyms pseudonyms(shape.salt);
+  CHECK(bench.scripted.was_asked("select=" + pseudonyms.of("default", "truck") + "&"));
+  CHECK(bench.scripted.was_asked("select=" + pseudonyms.of("default", "van") + "/m.f"));
+  CHECK(!bench.scripted.was_asked("truck"));
+  CHECK(!bench.scripted.was_asked("van"));
+}
+
 }  // namespace
 }  // namespace edgecase::forward

@@ -98,5 +98,26 @@ TEST_CASE("records: what was refused is found in pages, of its target alone, and
   CHECK(*records->count_refusals("ab") == 1);
 }
 
+// What was written once is read for good.
+TEST_CASE("records: the shape of a target is kept as long as its place") {
+  test::ModelEngine engine;
+  auto records = records_of(engine);
+  CHECK(records->shape("cloud").value().every_ns == 0);
+  const Shape shape{.every_ns = 60'000'000'000, .salt = Bytes(kSaltBytes, 's')};
+  REQUIRE(records->write_shape("cloud", shape).ok());
+  const NamespaceId id = records->id();
+  CHECK(engine.get(id, "Scloud", {}).value() == Bytes("\0\0\0\x0d\xf8\x47\x58\0", 8) + shape.salt);
+  CHECK(records->shape("cloud").value().every_ns == shape.every_ns);
+  CHECK(records->shape("cloud").value().salt == shape.salt);
+  for (const std::size_t cut : {0u, 7u, 9u, 39u}) {
+    WriteBatch batch;
+    batch.put(id, "Scut", engine.get(id, "Scloud", {}).value().substr(0, cut));
+    REQUIRE(engine.write(batch, Durability::Sync).ok());
+    CHECK(records->shape("cut").status().code() == StatusCode::Corruption);
+  }
+  REQUIRE(records->forget("cloud").ok());
+  CHECK(records->shape("cloud").value().salt.empty());
+}
+
 }  // namespace
 }  // namespace edgecase::forward

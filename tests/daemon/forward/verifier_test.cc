@@ -57,7 +57,7 @@ struct VerifierBench {
   }
   Result<VerifyPage> verify() {
     Verifier verifier(engine, *catalog, clock, target, settings,
-                      config::parse_forward(settings).value());
+                      config::parse_forward(settings).value(), shape);
     return verifier.page(request);
   }
 
@@ -67,6 +67,7 @@ struct VerifierBench {
   AnsweringTarget target;
   config::ForwardSettings settings;
   VerifyRequest request;
+  Shape shape;
 };
 
 constexpr std::int64_t kSecondNs = 1'000'000'000;
@@ -183,6 +184,31 @@ TEST_CASE("verifier: a target that cannot be asked is told in a word") {
   bench.settings.bucket = "b";
   bench.settings.org = "o";
   CHECK(answer_with(200) == StatusCode::Unsupported);
+}
+
+TEST_CASE("verifier: a thinned target is asked for columns of windows that went whole") {
+  VerifierBench bench;
+  bench.shape.every_ns = kSecondNs;
+  bench.store("a", "x", 1);
+  bench.store("a", "x", kSecondNs + 1);
+  bench.request.upto = bench.engine.committed();
+  bench.store("a", "x", kSecondNs + 2);  // not sent yet, so of that window nothing is known
+  std::vector<std::string> paths;
+  bench.target.answer = [&](const std::string& path) {
+    paths.push_back(path);
+    return std::pair(200, std::string());
+  };
+  const auto page = bench.verify();
+  REQUIRE(page.ok());
+  CHECK(page->readings == 7);
+  CHECK(page->missing == 7);
+  CHECK(paths.size() == 7);
+  CHECK(paths[0].find("select=a%2Fx.value_count") != std::string::npos);
+  bench.shape.salt = Bytes(32, 's');
+  paths.clear();
+  REQUIRE(bench.verify().ok());
+  CHECK(paths[0].find("select=" + Pseudonyms(bench.shape.salt).of("default", "a")) !=
+        std::string::npos);
 }
 
 }  // namespace

@@ -1,0 +1,62 @@
+// Thinned forwarding: in place of its readings a target gets the columns of windows
+// (wire/window_columns.h), each computed from all that the store holds of it. A window goes again
+// when something of it was committed later, so what the target has in the end is right.
+//
+//   commits ──────────────┬──────────────────┬──────►
+//                         │ of windows that  │
+//      after the cursor   │ were over then   │
+//                      boundary        the round is read
+//
+// A round begins when a window is over. What was committed before that is sent and counts; of what
+// came until it is read, late readings go along, and the windows that are open wait for the next
+// round. One thread.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "edgecase/engine.h"
+#include "wire/reading_key.h"
+#include "wire/window_columns.h"
+
+namespace edgecase::forward {
+
+// Where the window of a time begins.
+std::int64_t window_begin_ns(std::int64_t time_ns, std::int64_t every_ns);
+
+// Which windows belong to a round: by the position of a reading, and the end of its window.
+struct Round {
+  CommitPosition boundary = UINT64_MAX;  // what was committed before it goes in any case
+  std::int64_t over_ns = INT64_MAX;      // windows that end until then go, too
+  // The round before took these along already.
+  CommitPosition before_upto = 0;
+  std::int64_t before_over_ns = INT64_MIN;
+
+  bool takes(CommitPosition position, std::int64_t window_end_ns) const {
+    if (position <= before_upto && window_end_ns <= before_over_ns) return false;
+    return position <= boundary || window_end_ns <= over_ns;
+  }
+};
+
+class Windows {
+ public:
+  using Taker = std::function<void(wire::WindowColumn column, const wire::Value& value)>;
+
+  Windows(Engine& engine, std::int64_t every_ns) : engine_(engine), every_ns_(every_ns) {}
+
+  std::int64_t every_ns() const { return every_ns_; }
+  // The columns that have a value, of the window that `key` lies in. `unfit`: those that are too
+  // large for a line. Values hold during the call. Errors: the engine's.
+  Status compute(NamespaceId namespace_id, const wire::ReadingKey& key,
+                 const std::shared_ptr<const Snapshot>& snapshot, std::uint64_t& unfit,
+                 const Taker& take) const;
+
+ private:
+  Engine& engine_;
+  const std::int64_t every_ns_;
+};
+
+}  // namespace edgecase::forward
