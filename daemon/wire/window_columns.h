@@ -1,5 +1,5 @@
-// What a window of readings comes to, column by column: `temp_count`, `temp_min` and so on. Tiers
-// of retention keep windows so, and forwarding sends them so.
+// Columns of a window of readings, and their names: `temp_count`, `temp_min` and so on. Tiers of
+// retention keep windows so, and forwarding sends them so.
 #pragma once
 
 #include <array>
