@@ -193,7 +193,14 @@ Result<TableOutput> write_carved(const TableWriterContext& context, const TableP
     if (lost != carving.lost.end() && record.first >= ByteView(lost->first)) return ok();
     return tables.add(record);
   };
-  Status written = walk_readable(place, table, take, [](const LostKeys&) {});
+  bool was_foreseen = true;
+  const auto lose = [&](const LostKeys& stretch) {
+    was_foreseen &= std::ranges::any_of(carving.lost, [&](const LostKeys& each) {
+      return each.first <= stretch.first && stretch.last <= each.last;
+    });
+  };
+  Status written = walk_readable(place, table, take, lose);
+  if (!was_foreseen) written = io_error(place.path + ": less of it can be read than a moment ago");
   if (written.ok()) written = tables.finish();
   if (!written.ok()) {
     tables.discard();

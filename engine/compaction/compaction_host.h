@@ -38,8 +38,8 @@ class CompactionHost {
   virtual std::uint64_t user_bytes() const = 0;
   virtual std::uint64_t flushed_bytes() const = 0;
 
-  // Ok when the values drive is there and the right one.
-  virtual Status check_values() = 0;
+  // Ok when both drives answer and are the store's: what cannot be read now is damaged, then.
+  virtual Status check_drives() = 0;
   // Whether the values drive has room for garbage that is not cleaned yet.
   virtual bool is_roomy() const = 0;
   // A drive is full: whether there is room now that was kept for this.

@@ -211,7 +211,7 @@ bool Compactor::is_idle() {
 }
 
 Status Compactor::start(MergePlan plan, WorkSource& source) {
-  EC_TRY(context_.host.check_values());
+  EC_TRY(context_.host.check_drives());
   const ExpiryView expiry = context_.host.expiry();
   EC_ASSIGN_OR_RETURN(TableWriterContext writer,
                       files_.writer(file_numbers_for(plan, !expiry.empty())));

@@ -71,7 +71,7 @@ Result<Offer> ErasureDamage::next(const Version& version, const ErasureTargets& 
   if (lost.empty()) return Offer::none();
   for (const TablePointer& table : version.tables) {
     if (!is_damaged(*table, lost) || !concerns(targets, *table)) continue;
-    EC_TRY(context_.host.check_values());
+    EC_TRY(context_.host.check_drives());
     if (!carved_.contains(table->number)) {
       EC_ASSIGN_OR_RETURN(const bool carved, carve(version, *table, targets));
       if (carved) return Offer::step();
@@ -111,7 +111,7 @@ Result<bool> ErasureDamage::carve(const Version& version, const TableMetadata& t
   if (rule != nullptr) rule->end_step();
   EC_TRY(carving.status());
   if (carving->lost.empty()) return false;
-  EC_TRY(context_.host.check_values());  // or it is the drive that is lost
+  EC_TRY(context_.host.check_drives());  // or it is the drive that is lost
   std::uint64_t numbers = carving->lost.size() + 1;
   for (const LostKeys& lost : carving->lost)
     numbers += meeting(targets.ranges, lost.first, lost.last).size() + 1;
@@ -144,7 +144,7 @@ bool ErasureDamage::finds_damage_at(const Version& version, FileNumber number) {
 
 Result<bool> ErasureDamage::destroy_unreadable(const Version& version, FileNumber number) {
   const ValueFilePlace place = place_of(context_, number, version.value_files.at(number).placement);
-  EC_TRY(context_.host.check_values());
+  EC_TRY(context_.host.check_drives());
   auto file = context_.environment.file_system.open_file(place.path);
   if (file.status().code() == StatusCode::NotFound) return true;
   if (!file.ok()) return file.status();

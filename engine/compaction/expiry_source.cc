@@ -42,7 +42,7 @@ Result<Offer> ExpirySource::next(const LaneView& view) {
 }
 
 Status ExpirySource::drop(const Version& version, const VersionEdit& edit) {
-  EC_TRY(context_.host.check_values());  // or the files would stay on a drive that comes back
+  EC_TRY(context_.host.check_drives());  // or the files would stay on a drive that comes back
   EC_TRY(context_.versions.apply(edit));
   context_.host.publish();
   context_.host.revoke();

@@ -22,7 +22,7 @@ bool Mergeable::sets_apart(const Status& failure, const std::vector<TablePointer
   const StatusCode code = failure.code();
   const bool is_damage = code == StatusCode::Corruption || code == StatusCode::Unavailable ||
                          code == StatusCode::IoError;
-  return is_damage && host_.check_values().ok() && host_.look_for_damage(tables);
+  return is_damage && host_.check_drives().ok() && host_.look_for_damage(tables);
 }
 
 }  // namespace edgecase::engine

@@ -39,7 +39,9 @@ std::uint64_t CompactionDoor::flushed_bytes() const {
   return owners_.flushes.written_bytes();
 }
 
-Status CompactionDoor::check_values() {
+Status CompactionDoor::check_drives() {
+  EC_TRY(check_metadata_identity(store_.environment.file_system, store_.options.metadata_directory,
+                                 store_.id));
   return store_.uses_values_drive() ? owners_.values.check() : ok();
 }
 

@@ -37,7 +37,7 @@ class CompactionDoor final : public CompactionHost {
   void report(const Status& health) override;
   std::uint64_t user_bytes() const override;
   std::uint64_t flushed_bytes() const override;
-  Status check_values() override;
+  Status check_drives() override;
   bool is_roomy() const override;
   bool release_reserve() override;
   std::set<FileNumber> lost_files() override;

@@ -75,7 +75,15 @@ EngineImpl::EngineImpl(const Options& options, const Environment& environment, S
                  [this](std::int64_t delay_ns, std::function<void()> task) {
                    tasks_.schedule_after(Lane::Compaction, delay_ns, std::move(task));
                  },
-                 [this] { return values_.check(); }, [this] { return store_.versions.scrub(); },
+                 [this](Placement placement) -> Status {
+                   EC_TRY(check_metadata_identity(environment_.file_system,
+                                                  options_.metadata_directory, store_.id));
+                   if (placement == Placement::Metadata) return ok();
+                   // Asked while the drive is admitted, too.
+                   return check_values_identity(environment_.file_system, options_.values_directory,
+                                                store_.id);
+                 },
+                 [this] { return store_.versions.scrub(); },
                  [this] { return leader_.user_bytes(); }}),
       drop_rule_(store_.versions, expiry_clock_, options_.expiry),
       compaction_door_(

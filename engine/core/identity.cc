@@ -73,7 +73,7 @@ Result<Identity> decode_identity(ByteView bytes, const std::string& path) {
 namespace {
 
 Result<std::optional<Identity>> read_one(FileSystem& file_system, const std::string& path) {
-  const auto bytes = read_whole_file(file_system, path, kIdentityReadMaxBytes);
+  const auto bytes = read_whole_file(file_system, path, kIdentityReadMaxBytes, ReadSource::Drive);
   if (bytes.status().code() == StatusCode::NotFound) return std::optional<Identity>();
   if (!bytes.ok()) return bytes.status();
   EC_ASSIGN_OR_RETURN(const Identity identity, decode_identity(*bytes, path));
@@ -126,6 +126,17 @@ Status write_identity(FileSystem& file_system, const std::string& directory,
                       const Identity& identity) {
   return replace_whole_file(file_system, directory, identity_new_path(directory),
                             identity_path(directory), encode_identity(identity));
+}
+
+Status check_metadata_identity(FileSystem& file_system, const std::string& metadata_directory,
+                               const StoreId& store_id) {
+  EC_ASSIGN_OR_RETURN(const std::optional<Identity> found,
+                      read_identity(file_system, metadata_directory).on(Drive::Metadata));
+  if (found && found->store_id == store_id && found->role == DirectoryRole::Metadata) return ok();
+  return Status::of_file(StatusCode::Unavailable, "", metadata_directory,
+                         ": the metadata drive is not the one of this store any more (is the "
+                         "drive mounted?)")
+      .on(Drive::Metadata);
 }
 
 Status check_values_identity(FileSystem& file_system, const std::string& values_directory,

@@ -53,8 +53,13 @@ Status heal_identity(FileSystem& file_system, const std::string& directory,
 Status write_identity(FileSystem& file_system, const std::string& directory,
                       const Identity& identity);
 
-// Whether `values_directory` is that of the store. Errors: Unavailable with the reason, Corruption,
-// Unsupported, IoError.
+// Whether the metadata drive still answers, and is that of the store: read from the drive itself,
+// since a drive that was pulled still answers from memory. Errors: Unavailable, Corruption,
+// IoError.
+Status check_metadata_identity(FileSystem& file_system, const std::string& metadata_directory,
+                               const StoreId& store_id);
+// The same of `values_directory`, whether it is that of the store. Errors: Unavailable with the
+// reason, Corruption, Unsupported, IoError.
 Status check_values_identity(FileSystem& file_system, const std::string& values_directory,
                              const StoreId& store_id);
 

@@ -3,8 +3,10 @@
 namespace edgecase::engine {
 
 Result<Bytes> read_whole_file(FileSystem& file_system, const std::string& path,
-                              std::size_t size_max) {
-  EC_ASSIGN_OR_RETURN(const std::unique_ptr<RandomAccessFile> file, file_system.open_file(path));
+                              std::size_t size_max, ReadSource source) {
+  EC_ASSIGN_OR_RETURN(
+      const std::unique_ptr<RandomAccessFile> file,
+      source == ReadSource::Drive ? file_system.open_uncached(path) : file_system.open_file(path));
   if (file->size_bytes() > size_max)
     return corruption_in(path, ": longer than " + std::to_string(size_max) + " bytes");
   Bytes content(static_cast<std::size_t>(file->size_bytes()), '\0');

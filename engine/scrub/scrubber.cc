@@ -185,17 +185,12 @@ Status Scrubber::read_piece() {
   return ok();
 }
 
-bool Scrubber::drive_is_there(const Target& target) const {
-  return target.placement == Placement::Metadata || context_.check_values().ok();
-}
-
 void Scrubber::finish(const Status& read) {
   const Reading reading = *std::exchange(reading_, std::nullopt);
   piece_ = Bytes();
   const Target& target = reading.target;
   if (!read.ok()) {
-    // A drive that is away has its own words; what is on it is looked at when it is back.
-    if (drive_is_there(target)) judge(target, read.message());
+    judge(target, read.message());
   } else if (target.has_blanks) {
     judge(target, "");
   } else if (reading.checksum != target.checksum) {
@@ -242,9 +237,9 @@ void Scrubber::look_at_doubted(FileNumber number) {
   const auto target = find_target(*context_.versions.current(), number);
   if (target) {
     const Status read = read_whole(*target);
-    // What it was for once is no damage, and a drive that is away has its own words.
+    // What it was for once is no damage.
     const bool is_doubtful = !read.ok() || target->has_blanks;
-    if (is_doubtful && drive_is_there(*target)) judge(*target, read.message());
+    if (is_doubtful) judge(*target, read.message());
   }
   MutexLock lock(mutex_);
   doubted_.erase(number);
@@ -309,7 +304,9 @@ void Scrubber::judge(const Target& target, const std::string& problem) {
     for (const TablePointer& table : version->tables)
       if (table->number == target.number) find_lost_records(*table, found);
   }
-  note_damage(target.number, std::move(found));
+  // After all reads: a drive that fails says nothing of its files, and has words of its own. They
+  // are looked at when it is back.
+  if (context_.check_drives(target.placement).ok()) note_damage(target.number, std::move(found));
 }
 
 // By what records point to: a file's own summary may be what is damaged.

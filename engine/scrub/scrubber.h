@@ -37,8 +37,8 @@ struct ScrubberContext {
   KeyRing* keys;  // null: not encrypted
   // On its lane.
   std::function<void(std::int64_t delay_ns, std::function<void()> task)> schedule;
-  // Ok: the values drive is there.
-  std::function<Status()> check_values;
+  // Ok: the metadata drive answers, and the one of files that are placed so.
+  std::function<Status(Placement)> check_drives;
   // Reads the manifest again and heals it; answers what was wrong with it.
   std::function<Status()> scrub_manifest;
   // Handed in by users since open.
@@ -117,7 +117,6 @@ class Scrubber {
                        DamagedFile& found);
   void note_damage(FileNumber number, DamagedFile found);
   void note_whole(FileNumber number);
-  bool drive_is_there(const Target& target) const;
 
   const ScrubberContext context_;
 

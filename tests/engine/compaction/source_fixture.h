@@ -39,7 +39,7 @@ struct SourceHost final : engine::CompactionHost {
   }
   std::uint64_t user_bytes() const override { return 0; }
   std::uint64_t flushed_bytes() const override { return flushed; }
-  Status check_values() override { return ok(); }
+  Status check_drives() override { return ok(); }
   bool is_roomy() const override { return roomy; }
   bool release_reserve() override { return false; }
   std::set<engine::FileNumber> lost_files() override {

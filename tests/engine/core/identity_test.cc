@@ -55,4 +55,14 @@ TEST_CASE("identity tells why a values directory is not the one") {
   CHECK(read_identity(disk, "/v")->has_value());
 }
 
+TEST_CASE("identity tells whether the metadata drive still answers as the store's") {
+  test::MemoryFileSystem disk({"/m"});
+  CHECK(check_metadata_identity(disk, "/m", kStoreId).code() == StatusCode::Unavailable);
+  REQUIRE(write_identity(disk, "/m", {kStoreId, DirectoryRole::Metadata}).ok());
+  CHECK(check_metadata_identity(disk, "/m", kStoreId).ok());
+  CHECK(check_metadata_identity(disk, "/m", StoreId{7}).code() == StatusCode::Unavailable);
+  disk.fail_nth(test::Operation::Read, 1, EIO, test::FaultMode::Sticky, "/m");
+  CHECK(check_metadata_identity(disk, "/m", kStoreId).code() == StatusCode::IoError);
+}
+
 }  // namespace edgecase::engine

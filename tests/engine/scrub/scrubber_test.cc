@@ -197,6 +197,19 @@ TEST_CASE("a values drive that is away is not called damaged") {
   CHECK(store.engine->damaged_files().empty());
 }
 
+TEST_CASE("a metadata drive that answers nothing is not called damaged") {
+  ScrubbedStore store;
+  store.make();
+  for (const auto operation : {test::Operation::Read, test::Operation::OpenFile}) {
+    store.disk.fail_nth(operation, 1, EIO, test::FaultMode::Sticky, "/m");
+    store.scrub();
+    CHECK(store.engine->damaged_files().empty());
+    store.disk.clear_faults();
+    store.scrub();
+    CHECK(store.engine->damaged_files().empty());
+  }
+}
+
 TEST_CASE("a read that fails is told of until it succeeds") {
   ScrubbedStore store;
   store.make();
