@@ -197,7 +197,7 @@ Status parse_policy(TokenReader& reader, PolicyOf of, Policy& policy) {
       if (policy.is_default) return again();
       policy.is_default = true;
     } else if (is_first) {
-      return reader.unexpected(of == PolicyOf::Database ? "DURATION, REPLICATION, SHARD, NAME"
+      return reader.unexpected(of == PolicyOf::Database ? "DURATION, NAME, REPLICATION, SHARD"
                                                         : "DURATION, REPLICATION, SHARD, DEFAULT");
     } else {
       return ok();
@@ -213,13 +213,13 @@ Result<Statement> parse_policy_statement(TokenReader& reader, Verb verb) {
   EC_TRY(reader.expect("ON"));
   EC_ASSIGN_OR_RETURN(made.database, reader.expect_name());
   if (verb == Verb::DropRetentionPolicy) return made;
-  if (verb == Verb::CreateRetentionPolicy && !reader.next_is("DURATION"))
-    return reader.unexpected("DURATION");
-  EC_TRY(parse_policy(
-      reader, verb == Verb::CreateRetentionPolicy ? PolicyOf::NewPolicy : PolicyOf::OldPolicy,
-      made.policy));
-  if (verb == Verb::CreateRetentionPolicy && !made.policy.replication)
-    return reader.unexpected("REPLICATION");
+  const bool is_new = verb == Verb::CreateRetentionPolicy;
+  if (is_new) {
+    EC_TRY(reader.expect("DURATION"));
+    EC_ASSIGN_OR_RETURN(made.policy.duration_ns, reader.expect_duration());
+    if (!reader.next_is("REPLICATION")) return reader.unexpected("REPLICATION");
+  }
+  EC_TRY(parse_policy(reader, is_new ? PolicyOf::NewPolicy : PolicyOf::OldPolicy, made.policy));
   return made;
 }
 

@@ -73,9 +73,22 @@ Token Lexer::begin_token() const {
   return token;
 }
 
-Token Lexer::finish(Token token) const {
+Token Lexer::finish(Token token) {
   token.end = byte_;
+  const bool is_word =
+      token.kind == TokenKind::Keyword || (token.kind == TokenKind::Identifier && !token.is_quoted);
+  const bool is_before_any =
+      token.kind == TokenKind::Symbol &&
+      (token.text == "," || token.text == "." || token.text == "=~" || token.text == "!~");
+  note_end(is_word || is_before_any);
   return token;
+}
+
+// InfluxDB tells the end of a text by how far it has read: a character more behind a word, and
+// where it looks for a regular expression. Blanks at the end do not count.
+void Lexer::note_end(bool is_looked_beyond) {
+  end_ = at_;
+  if (is_looked_beyond) ++end_.column;
 }
 
 // False: a comment that does not end, which is `bad`.
@@ -85,6 +98,7 @@ bool Lexer::skip_blanks(Token& bad) {
       step();
     } else if (peek() == '-' && peek(1) == '-') {
       while (!at_end() && peek() != '\n') step();
+      note_end(true);
     } else if (peek() == '/' && peek(1) == '*') {
       bad = begin_token();
       const std::size_t end = text_.find("*/", byte_ + 2);
@@ -96,6 +110,7 @@ bool Lexer::skip_blanks(Token& bad) {
         return false;
       }
       while (byte_ < end + 2) step();
+      note_end(false);
     } else {
       return true;
     }
@@ -106,7 +121,11 @@ bool Lexer::skip_blanks(Token& bad) {
 Token Lexer::next() {
   Token bad;
   if (!skip_blanks(bad)) return bad;
-  if (at_end()) return begin_token();
+  if (at_end()) {
+    Token token = begin_token();
+    token.at = end_;
+    return token;
+  }
   const char c = peek();
   if (is_letter(c) || c == '_') return read_word();
   if (c == '"' || c == '\'') return read_quoted();

@@ -73,7 +73,8 @@ class Lexer {
   void step();
   bool skip_blanks(Token& bad);
   Token begin_token() const;
-  Token finish(Token token) const;
+  Token finish(Token token);
+  void note_end(bool is_looked_beyond);
   Token read_word();
   Token read_quoted();
   Token read_number();
@@ -84,6 +85,7 @@ class Lexer {
   std::string_view text_;
   std::size_t byte_ = 0;
   Position at_;
+  Position end_;  // where InfluxDB says that the text ends, if it ends here
 };
 
 }  // namespace edgecase::influxql

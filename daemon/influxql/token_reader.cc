@@ -11,9 +11,8 @@ namespace {
 constexpr std::size_t kNamedBytesMax = 64;  // of a token in an error
 
 std::string place_of(const Token& token) {
-  // InfluxDB counts the end as one more character.
-  const std::uint32_t column = token.at.column + (token.kind == TokenKind::End ? 2 : 1);
-  return " at line " + std::to_string(token.at.line + 1) + ", char " + std::to_string(column);
+  return " at line " + std::to_string(token.at.line + 1) + ", char " +
+         std::to_string(token.at.column + 1);
 }
 
 }  // namespace

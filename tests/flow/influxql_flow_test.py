@@ -67,7 +67,14 @@ ASKED_IN_FORMS = [
     "SELECT v FROM up LIMIT 1; SELECT n FROM up LIMIT 1; SHOW TAG KEYS FROM cpu", "SHOW MEASUREMENTS",
 ]
 WRONG = ["SELECT", "SELECT v FROM up; SELECT FROM up", "SELECT mean(v) FROM up GROUP BY time(1m) fill(x)",
-         "SELECT v FROM up WHERE time = 'x'", "", "SELECT v > 1 FROM up", "SELECT max(s) FROM cpu"]
+         "SELECT v FROM up WHERE time = 'x'", "", "SELECT v > 1 FROM up", "SELECT max(s) FROM cpu",
+         # Where a text ends too early.
+         "SELECT ", "SELECT *", "SELECT v,", "SELECT 1 ", 'SELECT "v"', "SELECT v -- x", "SELECT v /* x */",
+         "SELECT v FROM up WHERE (v = 1", "SELECT v FROM up WHERE (v", "SELECT v FROM up WHERE v =",
+         "SELECT v FROM up WHERE v =~", "SELECT v FROM (SELECT v FROM up LIMIT 1 ", "SELECT v FROM up LIMIT  ",
+         "CREATE RETENTION POLICY p ON d DURATION 1d", "CREATE RETENTION POLICY p ON d DURATION 1d DEFAULT",
+         "CREATE RETENTION POLICY p ON d REPLICATION 1", "CREATE DATABASE a WITH FOO", "DROP SERIES FROM up WHERE h =",
+         "SHOW TAG VALUES WITH KEY IN (a", "SHOW TAG VALUES WITH KEY ="]
 
 # What dashboards and energy managers ask, in their quotes and with their times: of two hours from 2020-01-01 on.
 SPAN = "time >= 1577836800000ms AND time <= 1577844000000ms"
