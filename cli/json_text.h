@@ -23,14 +23,21 @@ inline std::optional<double> number_field(const nlohmann::json& object, const ch
 }
 
 // The texts of a list, with commas between them.
-inline std::string words_field(const nlohmann::json& object, const char* name) {
+inline std::string words_field(const nlohmann::json& object, const char* name,
+                               const char* between = ", ") {
   std::string words;
   const auto found = object.find(name);
   if (found == object.end() || !found->is_array()) return words;
   for (const nlohmann::json& each : *found) {
-    if (each.is_string()) words += (words.empty() ? "" : ", ") + each.get<std::string>();
+    if (each.is_string()) words += (words.empty() ? "" : between) + each.get<std::string>();
   }
   return words;
+}
+
+// A token's scope: one selector is a text, several are a list.
+inline std::string scope_field(const nlohmann::json& token, const char* name) {
+  const std::string one = text_field(token, name);
+  return one.empty() ? words_field(token, name, " ") : one;
 }
 
 inline std::uint64_t count_field(const nlohmann::json& object, const char* name) {

@@ -191,7 +191,7 @@ void print_owner(const Json& report) {
   for (const Json& token : recipients) {
     const bool admin = token.value("admin", Json(false)) == Json(true);
     const auto scope = [&](const char* name) {
-      return admin ? std::string("everything") : or_dash(text_field(token, name));
+      return admin ? std::string("everything") : or_dash(scope_field(token, name));
     };
     table.row({text_field(token, "token"), scope("read"), scope("export"),
                or_dash(text_field(token, "purpose")), or_dash(text_field(token, "ends")),

@@ -20,7 +20,7 @@ namespace {
 struct TokenArguments {
   ConnectionArguments connection;
   NamespaceArguments namespaces;
-  std::string read, write, export_all, erase;
+  std::vector<std::string> read, write, export_all, erase;
   bool admin = false;
   std::string purpose, expires, certificate;
   std::string id, after;
@@ -30,14 +30,15 @@ struct TokenArguments {
 
 int run_create(const TokenArguments& arguments) {
   Parameters parameters{{"ns", arguments.namespaces.parameter()}};
-  for (const auto& [name, selector] :
+  for (const auto& [name, selectors] :
        {std::pair("read", &arguments.read), std::pair("write", &arguments.write),
         std::pair("export", &arguments.export_all), std::pair("erase", &arguments.erase)}) {
-    if (selector->empty()) continue;
-    if (const auto parsed = wire::parse_selector(*selector); !parsed.ok()) {
-      return report_failure(parsed.status());
+    for (const std::string& selector : *selectors) {
+      if (const auto parsed = wire::parse_selector(selector); !parsed.ok()) {
+        return report_failure(parsed.status());
+      }
+      parameters.emplace_back(name, selector);
     }
-    parameters.emplace_back(name, *selector);
   }
   if (arguments.admin) parameters.emplace_back("admin", "true");
   if (!arguments.purpose.empty()) parameters.emplace_back("purpose", arguments.purpose);
@@ -86,8 +87,8 @@ int run_list(const TokenArguments& arguments) {
   for (const nlohmann::json& token : document["tokens"]) {
     std::string may;
     for (const char* scope : {"read", "write", "export", "erase"}) {
-      const std::string selector = text_field(token, scope);
-      if (!selector.empty()) may += (may.empty() ? "" : ", ") + (scope + (" " + selector));
+      const std::string selectors = scope_field(token, scope);
+      if (!selectors.empty()) may += (may.empty() ? "" : ", ") + (scope + (" " + selectors));
     }
     if (token.value("admin", false)) may = "everything";
     const std::string certificate = text_field(token, "certificate");
@@ -122,17 +123,16 @@ void add_token_command(CLI::App& app, Action& action) {
   CLI::App* create = add_subcommand(
       *command, action, "create", "Make a token and print it, this once",
       "edgecase token create --read '*/*' --write 'kitchen/*' --expires 365d", made, run_create);
-  create
-      ->add_option("--read", made->read,
-                   "Selector of what it may read, as in 'kitchen/*'. Default: nothing")
-      ->type_name("SELECTOR");
-  create->add_option("--write", made->write, "Selector of what it may write. Default: nothing")
-      ->type_name("SELECTOR");
-  create
-      ->add_option("--export", made->export_all, "Selector of what it may export. Default: nothing")
-      ->type_name("SELECTOR");
-  create->add_option("--erase", made->erase, "Selector of what it may erase. Default: nothing")
-      ->type_name("SELECTOR");
+  // One value each time: a `*/*` that the shell has made names of files from is a mistake.
+  const auto scope = [create](const char* name, std::vector<std::string>& selectors,
+                              const char* help) {
+    create->add_option(name, selectors, help)->type_name("SELECTOR")->allow_extra_args(false);
+  };
+  scope("--read", made->read,
+        "Selector of what it may read, as in 'kitchen/*'; may come often. Default: nothing");
+  scope("--write", made->write, "Of what it may write; may come often. Default: nothing");
+  scope("--export", made->export_all, "Of what it may export; may come often. Default: nothing");
+  scope("--erase", made->erase, "Of what it may erase; may come often. Default: nothing");
   create->add_flag("--admin", made->admin,
                    "It may do everything, in every namespace. Default: what the others allow");
   create->add_option("--purpose", made->purpose,

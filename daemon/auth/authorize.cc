@@ -1,5 +1,6 @@
 #include "auth/authorize.h"
 
+#include <algorithm>
 #include <iterator>
 #include <utility>
 
@@ -11,7 +12,7 @@ Status own_namespace(std::string_view name) {
                      ": names that begin with _ are the store's own");
 }
 
-const std::optional<wire::Selector>& scope_of(const Scopes& scopes, Operation operation) {
+const std::vector<wire::Selector>& scope_of(const Scopes& scopes, Operation operation) {
   switch (operation) {
     case Operation::Read: return scopes.read;
     case Operation::Write: return scopes.write;
@@ -74,14 +75,15 @@ Status authorize(Operation operation, const Principal& principal, std::string_vi
   if (!principal.grant || principal.grant->scopes.admin) return ok();
   const Grant& grant = *principal.grant;
   const auto& scope = scope_of(grant.scopes, operation);
-  if (!scope) return outside_scope(grant, operation, "anything");
+  if (scope.empty()) return outside_scope(grant, operation, "anything");
   if (!namespace_name.empty() && !holds_in(grant.scopes, namespace_name)) {
     return outside_scope(grant, operation, "in namespace " + std::string(namespace_name));
   }
-  if (wire::globs_overlap(scope->device, selector.device) &&
-      wire::globs_overlap(scope->sensor, selector.sensor)) {
-    return ok();
-  }
+  const bool is_inside = std::any_of(scope.begin(), scope.end(), [&](const wire::Selector& each) {
+    return wire::globs_overlap(each.device, selector.device) &&
+           wire::globs_overlap(each.sensor, selector.sensor);
+  });
+  if (is_inside) return ok();
   return outside_scope(grant, operation, selector.device + "/" + selector.sensor);
 }
 
@@ -106,7 +108,9 @@ bool allows(Operation operation, const Principal& principal, std::string_view na
   if (!principal.grant || principal.grant->scopes.admin) return true;
   const Scopes& scopes = principal.grant->scopes;
   const auto& scope = scope_of(scopes, operation);
-  return scope && holds_in(scopes, namespace_name) && scope->matches(device, sensor);
+  return holds_in(scopes, namespace_name) &&
+         std::any_of(scope.begin(), scope.end(),
+                     [&](const wire::Selector& each) { return each.matches(device, sensor); });
 }
 
 Result<std::string> purpose_of(const Principal& principal, std::string_view stated) {
@@ -124,14 +128,14 @@ bool allows_namespace(const Principal& principal, std::string_view namespace_nam
 Status authorize_status(const Principal& principal) {
   if (!principal.grant) return ok();
   const Scopes& scopes = principal.grant->scopes;
-  if (scopes.admin || scopes.read || scopes.export_all) return ok();
+  if (scopes.admin || !scopes.read.empty() || !scopes.export_all.empty()) return ok();
   return outside_scope(*principal.grant, Operation::Read, "anything");
 }
 
 Status authorize_creation(const Principal& principal, std::string_view namespace_name) {
   if (!principal.grant) return ok();
   const Scopes& scopes = principal.grant->scopes;
-  if (scopes.admin || (scopes.write && holds_in(scopes, namespace_name))) return ok();
+  if (scopes.admin || (!scopes.write.empty() && holds_in(scopes, namespace_name))) return ok();
   return outside_scope(*principal.grant, Operation::Write,
                        "in namespace " + std::string(namespace_name));
 }

@@ -26,11 +26,12 @@ enum class PrincipalKind : unsigned char {
   Internal,     // the daemon itself: `_rejected`
 };
 
-// What a token may do. Without a selector something may not be done at all.
+// What a token may do: to series that one of the selectors matches. Without one something may not
+// be done at all.
 struct Scopes {
   std::string namespace_name;  // they hold there; empty: in all whose names do not begin with `_`
-  std::optional<wire::Selector> read, write, export_all, erase;
-  bool admin = false;   // everything, everywhere
+  std::vector<wire::Selector> read, write, export_all, erase;  // wire::kSelectorsMax at most
+  bool admin = false;                                          // everything, everywhere
   std::string purpose;  // what it reads for; empty: said with each request
 };
 

@@ -12,6 +12,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr int kRecordVersion = 1;
+constexpr int kArraysVersion = 2;
 constexpr char kTokenRecord = 'T';
 constexpr char kUseRecord = 'U';
 
@@ -30,13 +31,9 @@ std::string random_digits(Random& random, std::size_t digits) {
   return text;
 }
 
-std::string selector_text(const wire::Selector& selector) {
-  return selector.device + "/" + selector.sensor;
-}
-
 struct ScopeName {
   const char* name;
-  std::optional<wire::Selector> Scopes::*member;
+  std::vector<wire::Selector> Scopes::*member;
 };
 constexpr ScopeName kScopeNames[] = {{"read", &Scopes::read},
                                      {"write", &Scopes::write},
@@ -63,8 +60,10 @@ Json record_json(const Grant& grant, const Digest& hash, std::int64_t created_ns
                {"namespace", grant.scopes.namespace_name},
                {"created", created_ns}};
   for (const ScopeName& scope : kScopeNames) {
-    const auto& selector = grant.scopes.*scope.member;
-    if (selector) json[scope.name] = selector_text(*selector);
+    const auto& selectors = grant.scopes.*scope.member;
+    if (selectors.empty()) continue;
+    json[scope.name] = scope_json(selectors);
+    if (selectors.size() > 1) json["version"] = kArraysVersion;
   }
   if (grant.scopes.admin) json["admin"] = true;
   if (!grant.scopes.purpose.empty()) json["purpose"] = grant.scopes.purpose;
@@ -72,6 +71,20 @@ Json record_json(const Grant& grant, const Digest& hash, std::int64_t created_ns
   if (grant.ends_ns != Grant::kNever) json["ends"] = grant.ends_ns.load();
   if (is_revoked) json["revoked"] = true;
   return json;
+}
+
+// False: it is no scope.
+bool parse_scope(const Json& json, std::vector<wire::Selector>& scope) {
+  const bool is_array = json.is_array();
+  const std::size_t count = is_array ? json.size() : 1;
+  if (count == 0 || count > wire::kSelectorsMax) return false;
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto selector =
+        wire::parse_selector((is_array ? json[i] : json).get_ref<const std::string&>());
+    if (!selector.ok()) return false;
+    scope.push_back(*selector);
+  }
+  return true;
 }
 
 Status check_certificate_name(std::string_view name) {
@@ -94,6 +107,13 @@ bool has_whole_numbers(const Json& record) {
 }
 
 }  // namespace
+
+nlohmann::json scope_json(const std::vector<wire::Selector>& scope) {
+  Json texts = Json::array();
+  for (const wire::Selector& each : scope) texts.push_back(each.device + "/" + each.sensor);
+  if (texts.empty()) return nullptr;
+  return texts.size() == 1 ? texts.front() : texts;
+}
 
 bool looks_like_token(std::string_view text) {
   constexpr std::size_t kIdEnd = kTokenPrefix.size() + TokenStore::kIdDigits;
@@ -156,7 +176,8 @@ Status TokenStore::load_token(std::string_view id, ByteView value) {
 Status TokenStore::load_fields(std::string_view id, const nlohmann::json& json) {
   const Status damaged = corruption("the record of token " + std::string(id) + " is malformed");
   if (!json.is_object() || !has_whole_numbers(json)) return damaged;
-  if (json.value("version", 0) != kRecordVersion) {
+  const int version = json.value("version", 0);
+  if (version != kRecordVersion && version != kArraysVersion) {
     return unsupported("a token was written by a newer version of EdgeCase");
   }
   Token token;
@@ -165,9 +186,7 @@ Status TokenStore::load_fields(std::string_view id, const nlohmann::json& json) 
   Scopes& scopes = token.grant->scopes;
   for (const ScopeName& scope : kScopeNames) {
     if (!json.contains(scope.name)) continue;
-    const auto selector = wire::parse_selector(json.value(scope.name, ""));
-    if (!selector.ok()) return damaged;
-    scopes.*scope.member = *selector;
+    if (!parse_scope(json[scope.name], scopes.*scope.member)) return damaged;
   }
   scopes.namespace_name = json.value("namespace", "");
   scopes.admin = json.value("admin", false);
@@ -203,7 +222,11 @@ TokenStore::Token* TokenStore::find_certificate(std::string_view name) {
 Result<TokenStore::Created> TokenStore::create(const Scopes& scopes,
                                                std::optional<std::int64_t> ends_ns,
                                                const std::string& certificate) {
-  if (!scopes.read && !scopes.write && !scopes.export_all && !scopes.erase && !scopes.admin) {
+  const bool has_any = scopes.admin || std::any_of(std::begin(kScopeNames), std::end(kScopeNames),
+                                                   [&](const ScopeName& each) {
+                                                     return !(scopes.*each.member).empty();
+                                                   });
+  if (!has_any) {
     return invalid_argument(
         "the token would allow nothing: say what it may read, write, export or "
         "erase, or that it is an admin's");

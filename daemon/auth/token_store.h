@@ -2,8 +2,10 @@
 // 64. The secret is shown once, when a token is made; what is kept is its SHA-256.
 //
 // Records, in the engine's namespace `_tokens` (Placement::Metadata):
-//   'T' id  ->  JSON {"version":1,"hash","namespace","read"?,"write"?,"export"?,"erase"?,"admin"?,
-//               "purpose"?,"certificate"?,"created","ends"?,"revoked"?}, times in nanoseconds
+//   'T' id  ->  JSON {"version","hash","namespace","read"?,"write"?,"export"?,"erase"?,"admin"?,
+//               "purpose"?,"certificate"?,"created","ends"?,"revoked"?}, times in nanoseconds.
+//               A scope is a selector, the version 1; where one has several it is an array of them,
+//               and the version 2.
 //   'U' id  ->  when it was last used, 8 bytes big-endian; at most kUsedSpacingNs late
 //
 // A token may stand for a certificate, by its name: nobody is shown its secret then.
@@ -33,6 +35,9 @@ namespace edgecase::auth {
 
 inline constexpr std::string_view kTokensNamespace = "_tokens";
 inline constexpr std::string_view kTokenPrefix = "ec1_";
+
+// A scope as it is shown and kept: null, a selector, or an array of several.
+nlohmann::json scope_json(const std::vector<wire::Selector>& scope);
 
 // Whether the text has the form of a token: such text belongs into no URL and no log.
 bool looks_like_token(std::string_view text);

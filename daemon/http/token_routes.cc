@@ -12,11 +12,6 @@ namespace {
 
 using wire::Json;
 
-Json scope_or_null(const std::optional<wire::Selector>& scope) {
-  if (!scope) return nullptr;
-  return scope->device + "/" + scope->sensor;
-}
-
 // "30d" from now, or a time.
 Result<std::optional<std::int64_t>> end_parameter(const HttpContext& context, const Call& call,
                                                   const char* name) {
@@ -43,10 +38,15 @@ Result<auth::Scopes> scopes_parameters(const Call& call) {
   if (!scopes.namespace_name.empty()) {
     EC_TRY(wire::check_name("namespace", scopes.namespace_name));
   }
-  const auto read = [&call](const char* name, std::optional<wire::Selector>& scope) -> Status {
-    if (!call.has(name)) return ok();
-    EC_ASSIGN_OR_RETURN(scope, wire::parse_selector(call.parameter(name)));
-    return ok();
+  const auto read = [&call](const char* name, std::vector<wire::Selector>& scope) -> Status {
+    const auto [begin, end] = call.request.parameters.equal_range(name);
+    for (auto at = begin; at != end; ++at) {
+      EC_ASSIGN_OR_RETURN(wire::Selector selector, wire::parse_selector(at->second));
+      scope.push_back(std::move(selector));
+    }
+    if (scope.size() <= wire::kSelectorsMax) return ok();
+    return invalid_argument("a scope has at most " + std::to_string(wire::kSelectorsMax) +
+                            " selectors");
   };
   EC_TRY(read("read", scopes.read));
   EC_TRY(read("write", scopes.write));
@@ -95,10 +95,10 @@ Result<Json> list(HttpContext& context, const Call& call) {
         {{"id", info.id},
          {"state", info.has_ended ? ended : "active"},
          {"namespace", info.scopes.namespace_name.empty() ? "*" : info.scopes.namespace_name},
-         {"read", scope_or_null(info.scopes.read)},
-         {"write", scope_or_null(info.scopes.write)},
-         {"export", scope_or_null(info.scopes.export_all)},
-         {"erase", scope_or_null(info.scopes.erase)},
+         {"read", auth::scope_json(info.scopes.read)},
+         {"write", auth::scope_json(info.scopes.write)},
+         {"export", auth::scope_json(info.scopes.export_all)},
+         {"erase", auth::scope_json(info.scopes.erase)},
          {"admin", info.scopes.admin},
          {"purpose", info.scopes.purpose},
          {"certificate", info.certificate.empty() ? Json(nullptr) : Json(info.certificate)},

@@ -84,17 +84,14 @@ class Recipients {
   }
 
   Json json() const {
-    const auto scope = [](const std::optional<wire::Selector>& selector) {
-      return selector ? Json(selector->device + "/" + selector->sensor) : Json(nullptr);
-    };
     Json list = Json::array();
     for (const Holder& holder : holders_) {
       if (!holder.may) continue;
       const auth::TokenInfo& token = holder.token;
       list.push_back({{"token", token.id},
                       {"admin", token.scopes.admin},
-                      {"read", scope(token.scopes.read)},
-                      {"export", scope(token.scopes.export_all)},
+                      {"read", auth::scope_json(token.scopes.read)},
+                      {"export", auth::scope_json(token.scopes.export_all)},
                       {"purpose", token.scopes.purpose},
                       {"ends", wire::time_or_null(token.ends_ns)},
                       {"last_used", wire::time_or_null(token.last_used_ns)}});

@@ -92,6 +92,13 @@ class AccessFlow(unittest.TestCase):
         self.assertEqual(self.place.cli("token", "revoke", "0123456789").returncode, 3)
         self.assertEqual(self.place.cli("token", "create").returncode, 2)
         self.assertEqual(self.place.cli("token", "create", "--read", "a/b/c").returncode, 2)
+        # Several globs, each named; a second word behind one is what a shell made of a lost quote.
+        both = self.token("--read", "kitchen/*", "--read", "cell*/temp")
+        self.assertEqual(self.place.cli("token", "create", "--read", "a", "b").returncode, 2)
+        self.assertIn("read kitchen/* cell*/temp", self.place.cli("token", "list").stdout)
+        for selector, wanted in (("kitchen/*", 0), ("cellar/temp", 0), ("hall/temp", 4)):
+            self.place.cli("write", selector.replace("*", "temp"), "1")
+            self.assertEqual(self.remote("last", selector, token=both).returncode, wanted, selector)
         # Made is made: a kill changes nothing.
         self.daemon.stop(signal.SIGKILL)
         self.daemon = Daemon(self.place)

@@ -10,7 +10,7 @@ const scopes = (each) =>
     ? "administrator"
     : ["read", "write", "export", "erase"]
         .filter((scope) => each[scope])
-        .map((scope) => `${scope} ${each[scope]}`)
+        .map((scope) => `${scope} ${[each[scope]].flat().join(" ")}`)
         .join(", ");
 
 export async function showTokens(content, signal) {

@@ -273,7 +273,7 @@ ReasonCode Conversation::log_in(const ConnectPacket& packet, std::string& why) {
   if (shown.ok() && (has_certificate || shown->grant->token_id == packet.username)) {
     principal_ = std::move(shown).value();
     const auth::Scopes& scopes = principal_.grant->scopes;
-    if (scopes.admin || scopes.write) return ReasonCode::Success;
+    if (scopes.admin || !scopes.write.empty()) return ReasonCode::Success;
     why = "token " + principal_.grant->token_id + " may not write anything";
     return ReasonCode::NotAuthorized;
   }

@@ -19,7 +19,7 @@ struct AuthRoom {
       : authenticator(*tokens, clock, insecure) {}
   auth::TokenStore::Created create() {
     auth::Scopes scopes;
-    scopes.read = wire::Selector{};
+    scopes.read = {wire::Selector{}};
     return tokens->create(scopes, std::nullopt).value();
   }
   StatusCode ask(PrincipalKind kind, std::string_view token = {}, const char* from = "10.0.0.7") {
@@ -39,7 +39,7 @@ TEST_CASE(
     "authenticator: a certificate that a token stands for is enough, a token goes before it") {
   AuthRoom room;
   auth::Scopes scopes;
-  scopes.write = wire::Selector{};
+  scopes.write = {wire::Selector{}};
   const auto made = room.tokens->create(scopes, std::nullopt, "pump").value();
   const auto other = room.create();
   Principal peer{PrincipalKind::Remote, "10.0.0.7"};

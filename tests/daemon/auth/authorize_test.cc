@@ -80,8 +80,8 @@ TEST_CASE("authorize: a token may do what its scopes say, and nothing else") {
     CAPTURE(c.selector);
     auto grant = std::make_shared<auth::Grant>();
     grant->scopes.namespace_name = c.namespace_name;
-    grant->scopes.read = wire::parse_selector("k*/temp").value();
-    grant->scopes.write = wire::parse_selector("kitchen/*").value();
+    grant->scopes.read = {wire::parse_selector("k*/temp").value()};
+    grant->scopes.write = {wire::parse_selector("kitchen/*").value()};
     const auth::Principal principal{PrincipalKind::LocalSocket, "test", grant};
     const wire::Selector asked = wire::parse_selector(c.selector).value();
     CHECK(authorize(c.operation, principal, c.namespace_asked, asked).ok() == c.want);
@@ -96,15 +96,32 @@ TEST_CASE("authorize: a token may do what its scopes say, and nothing else") {
   }
 }
 
+TEST_CASE("authorize: a scope of several selectors is what any of them matches") {
+  auto grant = std::make_shared<auth::Grant>();
+  grant->scopes.read = {wire::Selector{"kitchen", "*"}, wire::Selector{"c*", "temp"}};
+  const auth::Principal principal{PrincipalKind::Remote, "test", grant};
+  struct Case {
+    const char *device, *sensor;
+    bool want;
+  };
+  for (const Case& c : {Case{"kitchen", "co2", true}, Case{"cellar", "temp", true},
+                        Case{"cellar", "co2", false}, Case{"hall", "temp", false}}) {
+    CAPTURE(c.device);
+    CHECK(allows(Operation::Read, principal, "default", c.device, c.sensor) == c.want);
+    CHECK(authorize(Operation::Read, principal, "default", {c.device, c.sensor}).ok() == c.want);
+    CHECK_FALSE(allows(Operation::Erase, principal, "default", c.device, c.sensor));
+  }
+}
+
 TEST_CASE("authorize: one reading outside the scope, and the batch is refused") {
   auto grant = std::make_shared<auth::Grant>();
   grant->scopes.namespace_name = "default";
-  grant->scopes.write = wire::parse_selector("d/*").value();
+  grant->scopes.write = {wire::parse_selector("d/*").value()};
   const auth::Principal principal{PrincipalKind::Remote, "test", grant};
   CHECK(authorize_write(principal, batch_in("default")).ok());
   CHECK(authorize_write(principal, batch_in("other")).status().code() == StatusCode::NotAllowed);
   CHECK(authorize_write(principal, batch_in("_tokens")).status().code() == StatusCode::NotAllowed);
-  grant->scopes.write.reset();
+  grant->scopes.write.clear();
   CHECK(authorize_write(principal, batch_in("default")).status().code() == StatusCode::NotAllowed);
 }
 

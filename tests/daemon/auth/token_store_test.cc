@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <nlohmann/json.hpp>
+
 #include "support/manual_clock.h"
 #include "support/model_engine.h"
 
@@ -19,7 +21,7 @@ struct TokenRoom {
   TokenStore::Created create(std::optional<std::int64_t> ends_ns = std::nullopt) {
     auth::Scopes scopes;
     scopes.namespace_name = "home";
-    scopes.read = wire::parse_selector("k*/*").value();
+    scopes.read = {wire::parse_selector("k*/*").value()};
     scopes.purpose = "billing";
     return tokens->create(scopes, ends_ns).value();
   }
@@ -59,8 +61,8 @@ TEST_CASE("tokens: one that is made is good, here and after a restart, its secre
     REQUIRE(grant.ok());
     CHECK((*grant)->token_id == made.id);
     CHECK((*grant)->scopes.namespace_name == "home");
-    CHECK((*grant)->scopes.read->device == "k*");
-    CHECK(!(*grant)->scopes.write);
+    CHECK((*grant)->scopes.read.at(0).device == "k*");
+    CHECK((*grant)->scopes.write.empty());
     CHECK(!(*grant)->scopes.admin);
     CHECK((*grant)->scopes.purpose == "billing");
     CHECK(room.records().find(made.text.substr(15)) == std::string::npos);
@@ -71,7 +73,7 @@ TEST_CASE("tokens: one that is made is good, here and after a restart, its secre
 TEST_CASE("tokens: one stands for a certificate, whoever shows it, and its secret is nobody's") {
   TokenRoom room;
   auth::Scopes scopes;
-  scopes.write = wire::Selector{};
+  scopes.write = {wire::Selector{}};
   const auto make = [&](const std::string& name, std::optional<std::int64_t> ends_ns = {}) {
     return room.tokens->create(scopes, ends_ns, name);
   };
@@ -232,11 +234,47 @@ TEST_CASE("tokens: a damaged record stops the start, a newer one too") {
     REQUIRE(room.engine.write(batch, Durability::Sync).ok());
     return TokenStore::open(room.engine, room.clock, room.random).status().code();
   };
-  CHECK(open_with("T0123456789", R"({"version":2})") == StatusCode::Unsupported);
-  for (const char* value : {"", "{}x", R"({"version":"1"})", R"({"version":1})",
-                            R"({"version":1,"hash":"12"})", R"({"version":1,"read":""})"}) {
+  CHECK(open_with("T0123456789", R"({"version":3})") == StatusCode::Unsupported);
+  for (const char* value :
+       {"", "{}x", R"({"version":"1"})", R"({"version":1})", R"({"version":1,"hash":"12"})",
+        R"({"version":1,"read":""})", R"({"version":2})", R"({"version":2,"read":[]})",
+        R"({"version":2,"read":["a/*",7]})", R"({"version":2,"read":{"a":"b"}})"}) {
     CAPTURE(value);
     CHECK(open_with("T0123456789", value) != StatusCode::Ok);
   }
   CHECK(open_with("T01", "{}") == StatusCode::Corruption);
+}
+
+TEST_CASE("tokens: several selectors are kept, and a record of one is as it was") {
+  TokenRoom room;
+  room.create();
+  CHECK(room.records().find(R"("read":"k*/*","version":1)") != std::string::npos);
+  auth::Scopes scopes;
+  for (const char* each : {"kitchen/*", "cellar/temp"})
+    scopes.read.push_back(wire::parse_selector(each).value());
+  const TokenStore::Created made = room.tokens->create(scopes, std::nullopt).value();
+  CHECK(room.records().find(R"("read":["kitchen/*","cellar/temp"],"version":2)") !=
+        std::string::npos);
+  room.reopen();
+  const auto grant = room.tokens->check(made.text);
+  REQUIRE(grant.ok());
+  CHECK(auth::scope_json((*grant)->scopes.read).dump() == R"(["kitchen/*","cellar/temp"])");
+  CHECK(auth::scope_json((*grant)->scopes.write).dump() == "null");
+}
+
+// As a store keeps it whose tokens were made by this version, or by one since.
+TEST_CASE("tokens: records of both versions are read") {
+  TokenRoom room;
+  const std::string rest = R"("hash":")" + std::string(64, 'a') + R"(","namespace":"","created":1)";
+  WriteBatch batch;
+  const NamespaceId records = room.engine.find_namespace(auth::kTokensNamespace)->id;
+  batch.put(records, "T0000000001", "{" + rest + R"(,"read":"a/*","version":1})");
+  batch.put(records, "T0000000002", "{" + rest + R"(,"read":["a/*","b/?"],"version":2})");
+  REQUIRE(room.engine.write(batch, Durability::Sync).ok());
+  room.reopen();
+  const auto list = room.tokens->list();
+  REQUIRE(list.size() == 2);
+  CHECK(list[0].scopes.read.size() == 1);
+  CHECK(list[1].scopes.read.size() == 2);
+  CHECK(list[1].scopes.read.at(1).device == "b");
 }

@@ -30,7 +30,7 @@ inline auth::Principal token(const std::string& erase_scope) {
   auto grant = std::make_shared<auth::Grant>();
   grant->token_id = "cafe";
   grant->scopes.namespace_name = "default";
-  if (!erase_scope.empty()) grant->scopes.erase = wire::parse_selector(erase_scope).value();
+  if (!erase_scope.empty()) grant->scopes.erase = {wire::parse_selector(erase_scope).value()};
   return {auth::PrincipalKind::Remote, "token cafe", grant};
 }
 

@@ -17,7 +17,7 @@ struct Behind final : Patience {
 
 auth::Principal reader(const char* name) {
   auth::Scopes scopes;
-  scopes.read = wire::Selector{};
+  scopes.read = {wire::Selector{}};
   auto grant = std::make_shared<auth::Grant>();
   grant->scopes = scopes;
   return {auth::PrincipalKind::Remote, name, grant};

@@ -89,7 +89,7 @@ TEST_CASE("message group: one reading outside a scope keeps the whole message fr
   principal.name = "meter";
   const auto grant = std::make_shared<auth::Grant>();
   grant->token_id = "t1";
-  grant->scopes.write = wire::Selector{"k", "t.a"};
+  grant->scopes.write = {wire::Selector{"k", "t.a"}};
   principal.grant = grant;
   room.add("s/k/t", R"({"a":1})", &principal);
   CHECK(room.last().reason == ReasonCode::Success);

@@ -91,8 +91,8 @@ struct ConversationRoom : MqttFixture {
   auth::TokenStore::Created create(const char* write, const char* read = nullptr) {
     auth::Scopes scopes;
     scopes.namespace_name = "default";
-    if (write != nullptr) scopes.write = wire::parse_selector(write).value();
-    if (read != nullptr) scopes.read = wire::parse_selector(read).value();
+    if (write != nullptr) scopes.write = {wire::parse_selector(write).value()};
+    if (read != nullptr) scopes.read = {wire::parse_selector(read).value()};
     return tokens->create(scopes, std::nullopt).value();
   }
 
