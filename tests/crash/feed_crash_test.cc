@@ -30,6 +30,7 @@ enum class PlantedFeed : unsigned char {
   CursorTooEarly,     // it moves before the target has answered
   CursorNotDurable,   // it counts before it is
   BacklogOverwrites,  // backlog is read through an older snapshot than the newest batch
+  SendsErased,        // what was erased since a batch was read is sent with it
 };
 
 constexpr int kFeedCrashes = 4;
@@ -98,7 +99,11 @@ struct Entry {
 class FeedLife {
  public:
   FeedLife(std::uint64_t seed, PlantedFeed planted)
-      : random_(seed), executor_(seed), planted_(planted) {
+      : random_(seed),
+        between_(seed),
+        erases_between_(seed % 2 == 1),
+        executor_(seed),
+        planted_(planted) {
     options_.metadata_directory = "/m/store";
     options_.values_directory = "/v/store";
     options_.memory_limit_bytes = 8u << 20;
@@ -184,7 +189,7 @@ class FeedLife {
   void take_step() {
     const std::uint64_t what = random_.below(40);
     if (what < 14) return write();
-    if (what == 14) return erase_some();
+    if (what == 14) return erase_some(held_ == nullptr);
     if (what < 17) return static_cast<void>(worked(engine_->flush()));
     if (what < 19) return static_cast<void>(worked(engine_->compact({readings_}, {})));
     if (what == 19) return clock_.advance(static_cast<std::int64_t>(random_.below(3)) * kMinuteNs);
@@ -224,7 +229,8 @@ class FeedLife {
     worked(engine_->write(batch, durability));
   }
 
-  void erase_some() {
+  // `is_free`: nobody holds a view, which bytes would wait for.
+  void erase_some(bool is_free) {
     WriteBatch batch;
     const std::uint64_t series = random_.below(kSeries);
     const auto from = static_cast<std::int64_t>(random_.below(120)) - 100;
@@ -234,7 +240,7 @@ class FeedLife {
     const std::uint64_t before = numbers_;
     if (!worked(engine_->write(batch, Durability::Sync))) return;
     erased_.push_back({{lower, upper}, before});
-    if (random_.below(2) == 0 && held_ == nullptr) worked(engine_->erase().status());
+    if (is_free && random_.below(2) == 0) worked(engine_->erase().status());
   }
 
   // --- the reader ---
@@ -274,9 +280,16 @@ class FeedLife {
     return worked(engine_->write(batch, Durability::Sync));
   }
 
+  struct Batch {
+    std::vector<Entry> entries;
+    std::uint64_t revocations = 0;  // before it was read
+    bool is_all = false;
+  };
+
   // Behind `resume`, newer than `after`; of at most `most` entries. False: it cannot be read.
   bool read_batch(const Gap& range, std::shared_ptr<const Snapshot> snapshot, std::size_t most,
-                  std::vector<Entry>& batch, bool& is_all) {
+                  Batch& batch) {
+    batch.revocations = engine_->revocations();
     ReadOptions read;
     read.snapshot = std::move(snapshot);
     read.newer_than = range.after;
@@ -284,24 +297,36 @@ class FeedLife {
     if (!lower.empty()) lower.push_back('\0');
     auto scan = engine_->scan(readings_, {lower, {}}, read);
     if (!worked(scan.status())) return false;
-    for (; (*scan)->valid() && batch.size() < most; (*scan)->next()) {
+    for (; (*scan)->valid() && batch.entries.size() < most; (*scan)->next()) {
       if ((*scan)->position() > range.through) continue;
       const ByteView value = (*scan)->value();
       if (!(*scan)->valid()) break;
-      batch.push_back({Bytes((*scan)->key()), number_in(value.substr(1))});
+      batch.entries.push_back({Bytes((*scan)->key()), number_in(value.substr(1))});
     }
-    is_all = !(*scan)->valid();
+    batch.is_all = !(*scan)->valid();
     return worked((*scan)->status());
   }
 
-  // Whether the target has answered: the link may break in the middle.
-  bool send(const std::vector<Entry>& batch) {
+  // Whether the target has answered for all of it. It goes in requests; the link may break in the
+  // middle, and somebody may erase between two of them.
+  bool send(const Batch& batch) {
+    constexpr std::size_t kRequest = 16;
+    const std::vector<Entry>& entries = batch.entries;
     const bool breaks = random_.below(6) == 0;
-    const std::size_t arrive = breaks ? random_.below(batch.size() + 1) : batch.size();
-    for (std::size_t i = 0; i < arrive; ++i) arrives(batch[i]);
+    const std::size_t arrive = breaks ? random_.below(entries.size() + 1) : entries.size();
+    for (std::size_t i = 0; i < arrive; ++i) {
+      if (i % kRequest == 0 && erases_between_ && between_.below(8) == 0) erase_some(false);
+      if (i % kRequest == 0 && !still_holds(batch)) return false;
+      arrives(entries[i]);
+    }
     if (breaks) return false;
-    for (const Entry& entry : batch) answered_.insert(entry.number);
+    for (const Entry& entry : entries) answered_.insert(entry.number);
     return true;
+  }
+  bool still_holds(const Batch& batch) const {
+    return planted_ == PlantedFeed::SendsErased ||
+           !engine_->is_revoked(readings_, batch.entries.front().key, batch.entries.back().key,
+                                batch.revocations);
   }
 
   void arrives(const Entry& entry) {
@@ -324,9 +349,8 @@ class FeedLife {
     const auto snapshot = engine_->snapshot();
     if (!make_durable()) return;
     const CommitPosition through = snapshot->committed();
-    std::vector<Entry> batch;
-    bool is_all = false;
-    if (!read_batch({cursor_.open, through, {}}, snapshot, SIZE_MAX, batch, is_all)) return;
+    Batch batch;
+    if (!read_batch({cursor_.open, through, {}}, snapshot, SIZE_MAX, batch)) return;
     if (planted_ == PlantedFeed::CursorTooEarly) cursor_.open = through;
     if (send(batch)) cursor_.open = through;
   }
@@ -338,12 +362,11 @@ class FeedLife {
     const auto snapshot = is_old ? held_ : engine_->snapshot();
     if (!make_durable()) return;
     Gap& gap = cursor_.gaps.front();
-    std::vector<Entry> batch;
-    bool is_all = false;
-    if (!read_batch(gap, snapshot, 1 + random_.below(200), batch, is_all) || !send(batch)) return;
-    backlog_sent_ += batch.size();
-    if (!batch.empty()) gap.resume = batch.back().key;
-    if (is_all) cursor_.gaps.erase(cursor_.gaps.begin());
+    Batch batch;
+    if (!read_batch(gap, snapshot, 1 + random_.below(200), batch) || !send(batch)) return;
+    backlog_sent_ += batch.entries.size();
+    if (!batch.entries.empty()) gap.resume = batch.entries.back().key;
+    if (batch.is_all) cursor_.gaps.erase(cursor_.gaps.begin());
   }
 
   // The target was away: what came meanwhile waits behind what comes now.
@@ -387,6 +410,8 @@ class FeedLife {
   MemoryFileSystem disk_{{"/m", "/v"}};
   ManualClock clock_;
   SeededRandom random_;
+  SeededRandom between_;       // requests of a batch; by itself, so that the rest stays as it is
+  const bool erases_between_;  // in every second life
   ManualExecutor executor_;
   EventListener listener_;
   Options options_;
@@ -432,7 +457,7 @@ TEST_CASE("crash: a feed brings all that is current to its target, and nothing a
 TEST_CASE("crash: what a feed may do wrong is found") {
   for (const PlantedFeed planted :
        {PlantedFeed::SentLooksNew, PlantedFeed::UnsentIsRaised, PlantedFeed::CursorTooEarly,
-        PlantedFeed::CursorNotDurable, PlantedFeed::BacklogOverwrites}) {
+        PlantedFeed::CursorNotDurable, PlantedFeed::BacklogOverwrites, PlantedFeed::SendsErased}) {
     CAPTURE(static_cast<int>(planted));
     std::string found;
     std::uint64_t seed = 0;
