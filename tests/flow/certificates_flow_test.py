@@ -4,10 +4,14 @@ certificates that are good, another authority's, past, revoked, and of nobody th
 import json
 import os
 import shutil
+import socket
+import ssl
+import struct
 import subprocess
 import unittest
 
 from daemon_process import TIME_LIMIT_SECONDS, Daemon, Place, clean_environment, until
+from mqtt_device import packet, text
 
 TLS = """tls-cert = "{0}/board.crt"
 tls-key = "{0}/board.key"
@@ -183,6 +187,43 @@ class CertificatesFlow(unittest.TestCase):
         # Of another device: not allowed, and kept as rejected.
         self.publish("sensor-17", "sensors/cellar/temp", "99.25")
         self.assertNotIn("99.25", self.cli("query", "cellar/*", "--format", "csv"))
+
+    def test_a_small_device_publishes_in_small_records(self):
+        """As microcontrollers do: TLS 1.2 and one cipher, no ticket, records of a few bytes, packets cut anywhere."""
+        context = ssl.create_default_context(cafile=self.at("ca.crt"))
+        context.maximum_version = ssl.TLSVersion.TLSv1_2
+        context.set_ciphers("ECDHE-ECDSA-AES128-GCM-SHA256")
+        context.options |= ssl.OP_NO_TICKET
+        context.load_cert_chain(self.at("sensor-17.crt"), self.at("sensor-17.key"))
+        publishes = b"".join(
+            packet(0x32, text("sensors/sensor-17/small") + struct.pack(">H", number) + str(number).encode())
+            for number in range(1, 21))
+        for record_bytes in (1, 7, 64):
+            with self.subTest(record_bytes=record_bytes), \
+                    socket.create_connection(("localhost", self.daemon.mqtt_port()), TIME_LIMIT_SECONDS) as plain, \
+                    context.wrap_socket(plain, server_hostname="localhost") as device:
+                self.assertEqual(device.cipher()[0], "ECDHE-ECDSA-AES128-GCM-SHA256")
+
+                def send(data):
+                    for at in range(0, len(data), record_bytes):
+                        device.sendall(data[at:at + record_bytes])
+
+                def receive(size):
+                    got = b""
+                    while len(got) < size:
+                        piece = device.recv(size - len(got))
+                        self.assertTrue(piece, got)
+                        got += piece
+                    return got
+                send(packet(0x10, text("MQTT") + bytes([4, 2, 0, 30]) + text("esp")))
+                self.assertEqual(receive(4), b"\x20\x02\x00\x00")
+                send(publishes)
+                acknowledged = receive(20 * 4)
+                self.assertEqual({acknowledged[i:i + 4] for i in range(0, 80, 4)},
+                                 {b"\x40\x02" + struct.pack(">H", number) for number in range(1, 21)})
+                send(b"\xe0\x00")
+        # What was acknowledged is there.
+        self.assertIn(",20,", self.cli("query", "sensor-17/small", "--format", "csv"))
 
     def test_a_revocation_holds_from_the_next_connection_on(self):
         self.request("leaving", "leaving")
