@@ -109,6 +109,25 @@ class SignedInFlow(unittest.TestCase):
         self.daemon = Daemon(self.place)
         self.browser.until("document.querySelector('#trouble').hidden")
 
+    def test_a_page_that_is_older_than_the_daemon_says_so(self):
+        self.cli("write", "kitchen/temp", "21.5")
+        self.browser.go(self.site)
+        self.browser.until("document.querySelector('#foot').textContent !== ''")
+        self.assertTrue(self.browser.run("document.querySelector('#outdated').hidden"))
+        # A daemon that answers otherwise than this page knows.
+        self.browser.run("""(() => { const before = fetch; window.fetch = async (...all) => {
+            const answer = await before(...all);
+            return String(all[0]).startsWith("/api/v1/status")
+              ? new Response(JSON.stringify({version: "99.0.0"})) : answer; }; })()""")
+        self.browser.run("location.hash = '#/health'")
+        self.browser.until_shows("This page does not understand what the daemon answered")
+        self.browser.until_shows("EdgeCase was updated while this page was open")
+        self.assertEqual(len(self.browser.errors), 1)  # for who writes the page
+        self.browser.errors.clear()
+        self.browser.click("#reload")
+        self.browser.until("document.body?.innerText.includes('All is well')")  # no body: it is loading
+        self.assertTrue(self.browser.run("document.querySelector('#outdated').hidden"))
+
     def test_erasing_shows_what_goes_and_wants_the_name(self):
         self.cli("write", "kitchen/temp", "21.5")
         self.cli("write", "hall/temp", "19")

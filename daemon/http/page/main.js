@@ -36,6 +36,7 @@ const againMs = 3000;
 
 let showing = null; // of the view at hand; aborted when it is left
 let again;
+let version = null; // of the daemon that this page came from
 
 // Without a good token there is nothing to find, view or leave.
 function showFrame(isUsable) {
@@ -51,14 +52,31 @@ function fail(error, content) {
     showFrame(false);
     return showSignIn(content, error.message);
   }
-  tell(error.message);
+  // What threw is the page itself: it takes the daemon for another one than it is.
+  tell(
+    error.kind
+      ? error.message
+      : "This page does not understand what the daemon answered: reload it. If that does not help, " +
+          "edgecase status on the board tells how it is.",
+  );
   showFrame(true);
   if (error.kind === "away" || error.kind === "later") {
-    again = setTimeout(() => show(false), againMs);
+    again = setTimeout(() => show(false).then(checkAge), againMs);
   } else if (content.children.length === 0) {
     fill(content, make("p", {}, make("a", {href: "#/"}, "Back to the start")));
   }
+  if (!["away", "later", "scope"].includes(error.kind)) checkAge();
   if (!error.kind) console.error(error);
+}
+
+// An older page against a newer daemon: after a restart, or where something is not as it was.
+async function checkAge() {
+  if (version === null) return;
+  try {
+    at("outdated").hidden = (await json("/api/v1/status")).version === version;
+  } catch {
+    // The view at hand says why.
+  }
 }
 
 async function show(isNew = true) {
@@ -91,7 +109,7 @@ async function show(isNew = true) {
 
 async function showVersion() {
   try {
-    const {version} = await json("/api/v1/status");
+    version = (await json("/api/v1/status")).version;
     fill(
       at("foot"),
       `EdgeCase ${version} · `,
@@ -113,6 +131,7 @@ fill(
 );
 startFind();
 at("skip").addEventListener("click", () => at("content").focus());
+at("reload").addEventListener("click", () => location.reload());
 at("sign-out").addEventListener("click", signOut);
 addEventListener("hashchange", () => show());
 onChange(() => show());
