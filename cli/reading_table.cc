@@ -24,6 +24,8 @@ std::vector<Table::Column> columns_of(bool with_namespace, bool with_age) {
 std::string value_of(const nlohmann::json& reading) {
   const auto value = reading.find("value");
   if (value == reading.end()) return "-";
+  // A window that cannot be answered: "unavailable", "damaged".
+  if (value->is_null()) return text_field(reading, "type");
   if (text_field(reading, "type") == "bytes" && value->is_string()) {
     const std::string& base64 = value->get_ref<const std::string&>();
     std::size_t bytes = base64.size() / 4 * 3;

@@ -193,7 +193,7 @@ void answer_columns(const HttpContext& context, Call& call, ColumnarFormat forma
 
 void answer_readings(const HttpContext& context, Call& call,
                      Result<std::unique_ptr<query::ReadingCursor>> cursor, query::Reach reach,
-                     const std::vector<catalog::SeriesRow>& series) {
+                     const std::vector<catalog::SeriesRow>& series, bool rows_tell_lacks = false) {
   tell_withheld(call, reach.withheld);
   reach.series = nullptr;
   if (const auto columnar = parse_columnar_format(call.parameter("format"))) {
@@ -209,9 +209,10 @@ void answer_readings(const HttpContext& context, Call& call,
   if (!format.ok()) return call.answer_error(format.status());
   if (!cursor.ok()) return call.answer_error(cursor.status());
   const std::string content_type(wire::content_type_of(*format));
-  answer_in_pieces(
-      call, content_type.c_str(),
-      std::make_shared<ReadingPieces>(std::move(cursor).value(), formatter_for(call, *format)));
+  auto pieces =
+      std::make_shared<ReadingPieces>(std::move(cursor).value(), formatter_for(call, *format));
+  if (rows_tell_lacks) pieces->names_lacks();
+  answer_in_pieces(call, content_type.c_str(), std::move(pieces));
 }
 
 void append_time_member(const char* name, const std::optional<std::int64_t>& time_ns,
@@ -322,7 +323,7 @@ Result<catalog::DevicePage> page_parameters(const Call& call) {
 }  // namespace
 
 void get_query(HttpContext& context, Call& call) {
-  const auto request = query_request(context, call);
+  auto request = query_request(context, call);
   const auto layout = layout_parameter(call);
   if (!request.ok()) return call.answer_error(request.status());
   if (!layout.ok()) return call.answer_error(layout.status());
@@ -335,7 +336,12 @@ void get_query(HttpContext& context, Call& call) {
   if (!moment.ok()) return call.answer_error(moment.status());
   std::vector<catalog::SeriesRow> series;
   query::Reach reach;
-  if (parse_columnar_format(call.parameter("format"))) reach.series = &series;
+  const std::string format = call.parameter("format");
+  if (parse_columnar_format(format)) reach.series = &series;
+  // Line protocol and files of columns have no rows without a value.
+  const bool tells_lacks = (request->every_ns > 0 || request->aggregate) && format != "line" &&
+                           !parse_columnar_format(format);
+  if (tells_lacks) request->lacks_to_ns = context.parts.clock.wall_ns();
   reach.patience = call.exchange.patience;
   auto cursor =
       *moment ? context.parts.query.query_at(call.principal(), *request, std::move(*moment), &reach)
@@ -343,7 +349,7 @@ void get_query(HttpContext& context, Call& call) {
   const auto explains = flag_parameter(call, "explain");
   if (!explains.ok()) return call.answer_error(explains.status());
   if (!*explains || !cursor.ok())
-    return answer_readings(context, call, std::move(cursor), std::move(reach), series);
+    return answer_readings(context, call, std::move(cursor), std::move(reach), series, tells_lacks);
   tell_withheld(call, reach.withheld);
   reach.series = nullptr;
   call.exchange.audit.reach = std::move(reach);

@@ -27,6 +27,9 @@ class ReadingPieces final : public PieceSource {
   void let_go() override;
   query::GivenReadings take_given() override { return cursor_->take_given(); }
   const query::LeftOut* left_out() const override { return cursor_->left_out(); }
+  bool names_left_out() const override { return names_lacks_; }
+  // Rows say by themselves what they lack.
+  void names_lacks() { names_lacks_ = true; }
 
  private:
   Status fill_text(std::string& piece);
@@ -39,6 +42,7 @@ class ReadingPieces final : public PieceSource {
   std::string_view text_rest_;        // of the piece at hand
   std::string kept_rest_;             // that after let_go()
   bool begun_ = false;
+  bool names_lacks_ = false;
 };
 
 }  // namespace edgecase::http

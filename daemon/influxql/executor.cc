@@ -75,10 +75,11 @@ class SelectRows final : public RowSource {
   }
 
  private:
-  // A sum that lacks what cannot be read would be a wrong one.
+  // A sum that lacks what cannot be read would be a wrong one, unless its window says so.
   Result<bool> take_row() {
     EC_ASSIGN_OR_RETURN(const bool has_row, rows_->next(point_));
-    if (account_.is_summing() && account_.is_damaged()) return account_.left_out().status();
+    if (account_.is_summing() && account_.is_damaged() && !plan_->tells_lacks())
+      return account_.left_out().status();
     return has_row;
   }
 

@@ -36,7 +36,7 @@ class WindowStream : public SampleStream, public PointTaker {
     return reducer_->add(point.cells[column_], point);
   }
 
-  bool takes_column(std::size_t column) const override { return column == column_; }
+  std::size_t column() const override { return column_; }
   Status take_numbers(const wire::Numbers& numbers) override {
     const auto first =
         std::find_if(numbers.times_ns.begin(), numbers.times_ns.end(),
@@ -74,6 +74,15 @@ class WindowStream : public SampleStream, public PointTaker {
     return ok();
   }
 
+  Status give_up(const Window& window) override {
+    samples_.clear();
+    if (std::exchange(has_any_, false)) EC_TRY(reducer_->finish(samples_));
+    Sample lacking;
+    lacking.time_ns = shows_windows_ ? grid_.shown_time(window.from_ns) : window.from_ns;
+    lacking.is_lacking = true;
+    return made_.push(std::move(lacking));
+  }
+
   void finish() override { has_ended_ = true; }
 
   Result<Pull> pull(Sample& sample) override {
@@ -102,6 +111,8 @@ class PointStream : public SampleStream, public PointTaker {
  public:
   PointStream(const Call& call, const StreamSetting& setting, const TimeSpan& span)
       : column_(call.column.index), span_(span), taken_(setting.spending) {}
+
+  std::size_t column() const override { return column_; }
 
   Status take(const Point& point) override {
     if (!is_taken(span_, point, column_)) return ok();

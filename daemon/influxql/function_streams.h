@@ -18,12 +18,14 @@ class PointTaker {
   virtual Status take(const Point& point) = 0;
   // The same of many that have nothing but a number in the column that it takes, where
   // FunctionPlan::takes_many() says so; takes_summary(): whether what is known of them will do.
-  virtual bool takes_column(std::size_t /*column*/) const { return false; }
+  virtual std::size_t column() const = 0;
   virtual Status take_numbers(const wire::Numbers& /*numbers*/) { return ok(); }
   virtual bool takes_summary(const NumberSummary& /*summary*/) const { return false; }
   virtual void take_summary(const NumberSummary& /*summary*/) {}
   // What comes now is in another window than what came.
   virtual Status leave(const Window& window) = 0;
+  // The same, where that cannot be answered, whatever was taken of it.
+  virtual Status give_up(const Window& /*window*/) { return ok(); }
   virtual void finish() = 0;  // behind the last window
 };
 

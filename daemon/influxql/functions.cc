@@ -179,7 +179,10 @@ class FunctionRows : public PointSource {
     return ok();
   }
   Status leave() {
-    for (PointTaker* taker : takers_) EC_TRY(taker->leave(now_));
+    for (PointTaker* taker : takers_) {
+      const bool is_lacking = feed_ != nullptr && feed_->lacks(now_, taker->column());
+      EC_TRY(is_lacking ? taker->give_up(now_) : taker->leave(now_));
+    }
     return ok();
   }
 
@@ -196,7 +199,7 @@ class FunctionRows : public PointSource {
 
     bool takes(const NumberSummary& summary) override {
       return std::all_of(rows_.takers_.begin(), rows_.takers_.end(), [&](const PointTaker* taker) {
-        return !taker->takes_column(column_) || taker->takes_summary(summary);
+        return taker->column() != column_ || taker->takes_summary(summary);
       });
     }
     Status take(const NumberSummary& summary) override {
@@ -220,7 +223,7 @@ class FunctionRows : public PointSource {
     template <typename Do>
     Status each(const Do& take) {
       for (PointTaker* taker : rows_.takers_)
-        if (taker->takes_column(column_)) EC_TRY(take(*taker));
+        if (taker->column() == column_) EC_TRY(take(*taker));
       return ok();
     }
 
@@ -237,6 +240,7 @@ class FunctionRows : public PointSource {
       FieldTaker taker(*this, *column);
       EC_TRY(feed_->feed(now_, taker));
     }
+    feed_->end(now_);
     return ok();
   }
 
@@ -253,6 +257,7 @@ class FunctionRows : public PointSource {
   void set_cells(std::int64_t time_ns, Rows& rows) {
     const bool is_now = rows.has_next && rows.next.time_ns == time_ns;
     set_cell(rows.leaf, is_now ? &rows.next.value : nullptr);
+    if (is_now && rows.next.is_lacking) cells_[rows.leaf] = {};
     if (functions_.size() == 1) {
       for (std::size_t i = 0; i < cells_.size(); ++i) {
         const Leaf& leaf = plan_->leaves[i];
@@ -326,6 +331,14 @@ std::unique_ptr<PointSource> FunctionPlan::open(std::unique_ptr<PointSource> poi
 std::unique_ptr<PointSource> FunctionPlan::open(std::unique_ptr<WindowFeed> feed,
                                                 Spending& spending) const {
   return std::make_unique<FunctionRows>(impl_->planned, nullptr, std::move(feed), spending);
+}
+
+// Rows of windows alone have a place for it.
+bool FunctionPlan::tells_lacks() const {
+  const Planned& plan = *impl_->planned;
+  return plan.grid.is_cut() &&
+         std::all_of(plan.leaves.begin(), plan.leaves.end(),
+                     [](const Leaf& leaf) { return !leaf.is_name && leaf.call.is_of_window(); });
 }
 
 // The values of a single part come in order.

@@ -58,8 +58,10 @@ class FunctionPlan {
   const std::vector<Cell::Kind>& kinds() const;
   // Opens one group. Its points have one cell for each leaf, the time as InfluxDB shows it.
   std::unique_ptr<PointSource> open(std::unique_ptr<PointSource> points, Spending& spending) const;
-  // Whether a feed of so many parts will do in place of points.
+  // Whether a feed of so many parts will do in place of points; whether windows that it cannot
+  // answer have rows without a value then.
   bool takes_many(std::size_t parts) const;
+  bool tells_lacks() const;
   std::unique_ptr<PointSource> open(std::unique_ptr<WindowFeed> feed, Spending& spending) const;
 
  private:

@@ -13,6 +13,7 @@ struct Sample {
   std::int64_t time_ns = 0;
   Cell value;                // Null: the window has none
   std::vector<Cell> beside;  // of the chosen point; empty where none was chosen
+  bool is_lacking = false;   // its window cannot be answered: nothing stands for it
 };
 
 // Bytes that are held of what a statement may hold, until this goes.

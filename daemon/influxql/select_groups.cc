@@ -157,12 +157,14 @@ Result<std::unique_ptr<WindowFeed>> SelectPlan::open_feed(std::size_t group) {
   if (!has_parts || !functions_->takes_many(1)) return feed;
   std::vector<FeedPart> parts;
   for (const Ref& ref : refs) EC_TRY(sources_[ref.source]->add_parts(ref.unit, parts));
-  if (functions_->takes_many(parts.size()))
-    feed = std::make_unique<WindowFeed>(std::move(parts), choice_.is_descending);
+  if (!functions_->takes_many(parts.size())) return feed;
+  tells_lacks_ = !is_inner_ && functions_->tells_lacks();
+  feed = std::make_unique<WindowFeed>(std::move(parts), choice_.is_descending, tells_lacks_);
   return feed;
 }
 
 Result<std::unique_ptr<PointSource>> SelectPlan::open(std::size_t group) {
+  tells_lacks_ = false;
   EC_ASSIGN_OR_RETURN(std::unique_ptr<WindowFeed> feed, open_feed(group));
   if (feed != nullptr)
     return make_rows(functions_->open(std::move(feed), account_.spending()), shape_);

@@ -56,6 +56,8 @@ class SelectPlan {
   Result<std::unique_ptr<PointSource>> open(std::size_t group);
 
   bool has_functions() const { return has_functions_; }
+  // Whether what was opened last has rows without a value where it cannot answer.
+  bool tells_lacks() const { return tells_lacks_; }
   const TimeSpan& span() const { return span_; }
   std::int64_t every_ns() const { return grouping_.every_ns; }  // of GROUP BY time; 0: none
   const wire::TimeZone* zone() const { return zone_ ? &*zone_ : nullptr; }
@@ -97,6 +99,7 @@ class SelectPlan {
   Grouping grouping_;
   TimeSpan span_;  // what is answered
   bool is_inner_ = false, is_descending_ = false, has_functions_ = false;
+  bool tells_lacks_ = false;
   bool has_inner_ = false;  // a statement in brackets is among the sources
   std::optional<Expr> where_;
 

@@ -64,6 +64,7 @@ void SeriesReader::open_scan() {
   range.from_ns = span_.from_ns;
   // No window holds what lies behind InfluxDB's last time.
   if (is_fed_ || span_.has_to()) range.to_ns = span_.to_ns + 1;
+  options.passes_drive_away = tells_lacks_;
   options.summaries = is_fed_ && is_number_kind(kind_) && account_.readers() <= kOpenScansMax;
   query::QueryService& service = account_.service();
   scan_.emplace(service.engine(), service.catalog(), std::vector<catalog::SeriesRow>{row_}, range,
@@ -71,8 +72,32 @@ void SeriesReader::open_scan() {
 }
 
 void SeriesReader::close_scan() {
-  if (scan_) account_.leave_out(scan_->damaged().left_out);
+  if (scan_) {
+    account_.leave_out(scan_->damaged().left_out);
+    for (const query::Damaged::Range& each : scan_->damaged().of_series) add_range(each, lacks_);
+  }
   scan_.reset();
+}
+
+bool SeriesReader::lacks(const Window& window) const {
+  const auto is_lacking = [&](const std::vector<query::Damaged::Range>& damaged) {
+    return query::lack_of(damaged, window.from_ns, window.end_ns - 1) != wire::Lack::Nothing;
+  };
+  return is_lacking(lacks_) || (scan_ && is_lacking(scan_->damaged().of_series));
+}
+
+std::optional<std::int64_t> SeriesReader::next_lack(std::optional<std::int64_t> told_ns) const {
+  if (!tells_lacks_) return std::nullopt;
+  query::LackBounds bounds;
+  if (span_.has_from()) bounds.first_ns = span_.from_ns;
+  bounds.last_ns = span_.has_to() ? span_.to_ns : account_.asking().now_ns;
+  bounds.told_ns = told_ns;
+  bounds.is_descending = is_descending_;
+  const auto closed = query::next_lack(lacks_, bounds);
+  const auto open =
+      scan_ ? query::next_lack(scan_->damaged().of_series, bounds) : std::optional<std::int64_t>();
+  if (!closed || !open) return closed ? closed : open;
+  return is_descending_ ? std::max(*closed, *open) : std::min(*closed, *open);
 }
 
 void SeriesReader::let_go() {
@@ -115,7 +140,6 @@ void SeriesReader::note_read(std::int64_t first_ns, std::int64_t last_ns) {
 }
 
 Result<std::optional<std::int64_t>> SeriesReader::next_time() {
-  is_fed_ = true;
   const std::optional<std::int64_t> none;
   if (next_ < count_) return std::optional(time_ns());
   if (is_done_) return none;

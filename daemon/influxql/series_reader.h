@@ -47,6 +47,15 @@ class SeriesReader {
   // holds that time.
   Result<std::optional<std::int64_t>> next_time();
   Status feed(const Window& window, ValueTaker& taker);
+  // Before that. `tells_lacks`: what lies on a drive that is away is passed over, as what is
+  // damaged is. Where windows lack it: whether this one does, and the next time at which one does
+  // behind (against the order of time: before) `told_ns`.
+  void begin_feed(bool tells_lacks) {
+    is_fed_ = true;
+    tells_lacks_ = tells_lacks;
+  }
+  bool lacks(const Window& window) const;
+  std::optional<std::int64_t> next_lack(std::optional<std::int64_t> told_ns) const;
 
   // For the account.
   const catalog::SeriesId& series() const { return series_; }
@@ -85,7 +94,8 @@ class SeriesReader {
   TimeSpan span_;  // what is left of it
   const bool is_descending_;
   const Cell::Kind kind_;
-  bool is_fed_ = false;  // by feed()
+  bool is_fed_ = false, tells_lacks_ = false;
+  std::vector<query::Damaged::Range> lacks_;  // of scans that were closed
   std::optional<query::SeriesScan> scan_;
   std::vector<Held> held_;  // its memory is used again
   std::size_t next_ = 0, count_ = 0;

@@ -157,14 +157,28 @@ Result<std::optional<wire::ValueType>> type_of_series(query::QueryService& servi
                                                       const catalog::SeriesEntry& series) {
   ReadOptions options;
   options.large_value_bytes = query::kLargeTextBytes;
-  options.on_damage = [](const DamagedKeys&) {};
+  options.summaries = true;
+  // Any reading will do; where none can be had, why.
+  Status away;
+  options.passes_drive_away = true;
+  options.on_damage = [&away](const DamagedKeys& keys) {
+    if (keys.why.code() == StatusCode::Unavailable) away = keys.why;
+  };
   const query::TimeRange all{INT64_MIN, std::nullopt};
   auto scan =
       service.engine().scan(series.id.namespace_id, query::key_range(series.id, all), options);
   // A namespace that is dropped meanwhile has no types.
   if (scan.status().code() == StatusCode::NotFound) return std::optional<wire::ValueType>();
   EC_TRY(scan.status());
-  if (!(*scan)->valid()) return std::optional<wire::ValueType>();
+  NumberSummary known;
+  if ((*scan)->valid() && (*scan)->take_summary({}, known))
+    return std::optional(known.type == NumberType::Float ? wire::ValueType::Float64
+                                                         : wire::ValueType::Int64);
+  EC_TRY((*scan)->status());
+  if (!(*scan)->valid()) {
+    EC_TRY(away);
+    return std::optional<wire::ValueType>();
+  }
   const ByteView bytes = (*scan)->value();
   if (!(*scan)->valid()) return (*scan)->status();
   wire::Value value;

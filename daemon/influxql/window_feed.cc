@@ -5,8 +5,10 @@
 
 namespace edgecase::influxql {
 
-WindowFeed::WindowFeed(std::vector<FeedPart> parts, bool is_descending)
-    : parts_(std::move(parts)), is_descending_(is_descending) {}
+WindowFeed::WindowFeed(std::vector<FeedPart> parts, bool is_descending, bool tells_lacks)
+    : parts_(std::move(parts)), is_descending_(is_descending), tells_lacks_(tells_lacks) {
+  for (const FeedPart& part : parts_) part.reader->begin_feed(tells_lacks);
+}
 
 bool WindowFeed::comes_later(const Next& a, const Next& b) const {
   if (a.time_ns == b.time_ns) return a.part > b.part;
@@ -26,8 +28,24 @@ Result<std::optional<std::int64_t>> WindowFeed::next_time() {
   if (!std::exchange(is_begun_, true)) {
     for (std::size_t i = 0; i < parts_.size(); ++i) EC_TRY(push(i));
   }
-  if (heap_.empty()) return std::optional<std::int64_t>();
-  return std::optional<std::int64_t>(heap_.front().time_ns);
+  std::optional<std::int64_t> next;
+  if (!heap_.empty()) next = heap_.front().time_ns;
+  if (!tells_lacks_) return next;
+  for (const FeedPart& part : parts_) {
+    const auto lack = part.reader->next_lack(told_ns_);
+    if (lack && (!next || (is_descending_ ? *lack > *next : *lack < *next))) next = lack;
+  }
+  return next;
+}
+
+bool WindowFeed::lacks(const Window& window, std::size_t column) const {
+  return tells_lacks_ && std::any_of(parts_.begin(), parts_.end(), [&](const FeedPart& part) {
+           return part.column == column && part.reader->lacks(window);
+         });
+}
+
+void WindowFeed::end(const Window& window) {
+  told_ns_ = is_descending_ ? window.from_ns : window.end_ns - 1;
 }
 
 std::optional<std::size_t> WindowFeed::next_column(const Window& window) const {

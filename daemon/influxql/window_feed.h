@@ -21,15 +21,19 @@ struct FeedPart {
 
 class WindowFeed {
  public:
-  WindowFeed(std::vector<FeedPart> parts, bool is_descending);
+  // `tells_lacks`: windows that cannot be answered are told by lacks().
+  WindowFeed(std::vector<FeedPart> parts, bool is_descending, bool tells_lacks);
 
-  // A time before which (against the order of time: behind which) there is no value; none: there
-  // is none left at all.
+  // A time before which (against the order of time: behind which) there is no value, and none that
+  // is lacking; none: there is none left at all.
   Result<std::optional<std::int64_t>> next_time();
   // The column of what comes next, if it may lie in the window; and to give `taker` all of that
   // series that does.
   std::optional<std::size_t> next_column(const Window& window) const;
   Status feed(const Window& window, ValueTaker& taker);
+  // Whether some values of the column cannot be had of the window; and it is told.
+  bool lacks(const Window& window, std::size_t column) const;
+  void end(const Window& window);
 
  private:
   struct Next {
@@ -40,9 +44,10 @@ class WindowFeed {
   Status push(std::size_t part);
 
   const std::vector<FeedPart> parts_;
-  const bool is_descending_;
+  const bool is_descending_, tells_lacks_;
   bool is_begun_ = false;
-  std::vector<Next> heap_;  // of parts that have something, the next one in front
+  std::optional<std::int64_t> told_ns_;  // the end of what was told
+  std::vector<Next> heap_;               // of parts that have something, the next one in front
 };
 
 }  // namespace edgecase::influxql

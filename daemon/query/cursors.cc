@@ -14,6 +14,7 @@ void name_reading(const catalog::SeriesEntry& series, std::int64_t time_ns,
   reading.device = series.device;
   reading.sensor = series.sensor;
   reading.identity = nullptr;
+  reading.lack = wire::Lack::Nothing;
   reading.time_ns = time_ns;
 }
 
@@ -111,6 +112,24 @@ void WindowCursor::let_go() {
   LargeText* const large = aggregator_.large_text();
   if (large != nullptr && !scan_.is_overtaken()) return;
   if (scan_.let_go() && large != nullptr) large->let_go();
+}
+
+// The time of a reading, or of a window that lacks some, whichever comes first. None: there is none
+// left.
+std::optional<std::int64_t> WindowCursor::next_time() const {
+  std::optional<std::int64_t> lack_ns;
+  if (options_.lacks_to_ns)
+    lack_ns = next_lack(scan_.damaged().of_series,
+                        {options_.from_ns, *options_.lacks_to_ns, ended_ns_, options_.descending});
+  if (!scan_.valid()) return lack_ns;
+  const std::int64_t time_ns = scan_.time_ns();
+  if (!lack_ns) return time_ns;
+  return options_.descending ? std::max(time_ns, *lack_ns) : std::min(time_ns, *lack_ns);
+}
+
+void WindowCursor::end_window() {
+  ended_ns_ = options_.descending ? window_first_ns_ : window_last_ns_;
+  scan_.forget_damage(*ended_ns_);
 }
 
 void WindowCursor::open_window(std::int64_t time_ns) {
@@ -251,16 +270,28 @@ Result<bool> WindowCursor::next(wire::Reading& reading) {
   EC_TRY(scan_.wake().status());
   while (limit_ > 0) {
     if (take_extreme(reading)) return true;
-    if (!scan_.valid()) {
+    const auto time_ns = next_time();
+    if (!time_ns) {
       EC_TRY(scan_.status());
       EC_ASSIGN_OR_RETURN(const bool more, scan_.next_series());
       if (!more) break;
+      ended_ns_.reset();
       continue;
     }
-    open_window(scan_.time_ns());
+    open_window(*time_ns);
     EC_TRY(fill_window());
     // What is lost of a window would make its row a wrong one.
-    if (scan_.damaged().meets(window_first_ns_, window_last_ns_)) continue;
+    const wire::Lack lack = lack_of(scan_.damaged().of_series, window_first_ns_, window_last_ns_);
+    end_window();
+    if (lack != wire::Lack::Nothing) {
+      if (!options_.lacks_to_ns) continue;
+      EC_TRY(check_limit(kWindowsLimit, ++windows_, options_.windows_max));
+      name_reading(scan_.series(), row_time_ns_, reading);
+      reading.value = wire::Value();
+      reading.lack = lack;
+      --limit_;
+      return true;
+    }
     if (is_of_extremes()) {
       pending_ = extremes_.result();
       if (!pending_.empty()) EC_TRY(check_limit(kWindowsLimit, ++windows_, options_.windows_max));

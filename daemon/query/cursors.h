@@ -60,6 +60,9 @@ struct WindowOptions {
   std::optional<std::int64_t> from_ns;  // of the range, where it has a beginning
   bool descending = false;
   std::uint64_t windows_max = kNoLimit;
+  // Windows that cannot be answered have rows without a value, where it is known that they lie
+  // between `from_ns`, or the first reading that is known, and this time. Unset: they have none.
+  std::optional<std::int64_t> lacks_to_ns;
 };
 
 class WindowCursor final : public ReadingCursor {
@@ -81,8 +84,10 @@ class WindowCursor final : public ReadingCursor {
   ReadAccount account() const override { return account_; }
 
  private:
+  std::optional<std::int64_t> next_time() const;
   void open_window(std::int64_t time_ns);
   Status fill_window();
+  void end_window();
   bool is_window_revoked();
   Status begin_window_anew();
   bool is_in_window(std::int64_t time_ns) const {
@@ -105,6 +110,7 @@ class WindowCursor final : public ReadingCursor {
   std::int64_t window_first_ns_ = 0;
   std::int64_t window_last_ns_ = 0;
   std::int64_t row_time_ns_ = 0;
+  std::optional<std::int64_t> ended_ns_;  // so far windows of the series were answered
   // Times of what was taken in.
   std::int64_t oldest_ns_ = 0, newest_ns_ = 0;
   std::uint64_t revocations_ = 0;  // when the window was begun

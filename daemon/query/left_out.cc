@@ -13,6 +13,10 @@ void LeftOut::add(LeftOutReadings readings) {
     LeftOutReadings& last = named_.back();
     if (last.namespace_name == readings.namespace_name && last.device == readings.device &&
         last.sensor == readings.sensor) {
+      // Damage weighs more than a drive that is away.
+      if (readings.why.code() == StatusCode::Corruption &&
+          last.why.code() == StatusCode::Unavailable)
+        last.why = std::move(readings.why);
       if (last.from_ns)
         last.from_ns = readings.from_ns ? std::optional(std::min(*last.from_ns, *readings.from_ns))
                                         : std::nullopt;

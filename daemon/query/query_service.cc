@@ -334,6 +334,7 @@ Result<std::unique_ptr<ReadingCursor>> QueryService::run(const wire::QueryReques
   const wire::Aggregate aggregate = request.aggregate.value_or(wire::Aggregate::Mean);
   options.summaries = is_aggregate && Aggregator(aggregate, request.descending).takes_summaries();
   const TimeRange range{request.from_ns, request.to_ns};
+  options.passes_drive_away = is_aggregate && request.lacks_to_ns.has_value();
   SeriesScan scan(engine_, catalog_, std::move(found.series), range, options);
   scan.leave_out(std::move(found.left_out));
   const std::uint64_t limit = request.limit.value_or(kNoLimit);
@@ -346,6 +347,9 @@ Result<std::unique_ptr<ReadingCursor>> QueryService::run(const wire::QueryReques
   if (!from_the_beginning) window.from_ns = request.from_ns;
   window.descending = request.descending;
   if (request.every_ns > 0) window.windows_max = limits().windows;
+  window.lacks_to_ns = request.lacks_to_ns;
+  if (request.lacks_to_ns && request.to_ns && *request.to_ns > kFirstTime)
+    window.lacks_to_ns = *request.to_ns - 1;
   return std::unique_ptr<ReadingCursor>(new WindowCursor(std::move(scan), window, limit));
 }
 

@@ -24,14 +24,51 @@ KeyRange key_range(const catalog::SeriesId& series, const TimeRange& range) {
 
 void Damaged::add(std::optional<std::int64_t> from_ns, std::optional<std::int64_t> to_ns,
                   const Status& why) {
-  of_series.push_back({from_ns.value_or(std::numeric_limits<std::int64_t>::min()), to_ns});
+  const Range range{
+      from_ns.value_or(std::numeric_limits<std::int64_t>::min()),
+      to_ns.value_or(std::numeric_limits<std::int64_t>::max()),
+      why.code() == StatusCode::Unavailable ? wire::Lack::Unavailable : wire::Lack::Damaged};
+  add_range(range, of_series);
   left_out.add({series.namespace_name, series.device, series.sensor, from_ns, to_ns, why});
 }
 
-bool Damaged::meets(std::int64_t first_ns, std::int64_t last_ns) const {
-  return std::any_of(of_series.begin(), of_series.end(), [&](const TimeRange& each) {
-    return each.from_ns <= last_ns && (!each.to_ns || *each.to_ns >= first_ns);
-  });
+void add_range(const Damaged::Range& range, std::vector<Damaged::Range>& damaged) {
+  if (damaged.size() < Damaged::kRangesMax) return damaged.push_back(range);
+  Damaged::Range& last = damaged.back();
+  last = {std::min(last.first_ns, range.first_ns), std::max(last.last_ns, range.last_ns),
+          std::max(last.lack, range.lack)};
+}
+
+std::optional<std::int64_t> next_lack(const std::vector<Damaged::Range>& damaged,
+                                      const LackBounds& bounds) {
+  constexpr std::int64_t kFirst = std::numeric_limits<std::int64_t>::min();
+  constexpr std::int64_t kLast = std::numeric_limits<std::int64_t>::max();
+  std::optional<std::int64_t> next;
+  for (const Damaged::Range& each : damaged) {
+    std::int64_t first_ns = each.first_ns, last_ns = each.last_ns;
+    if (first_ns == kFirst) first_ns = bounds.first_ns.value_or(last_ns);
+    if (first_ns == kLast) continue;  // nobody knows where
+    if (last_ns == kLast) last_ns = std::max(first_ns, bounds.last_ns);
+    if (bounds.is_descending) {
+      if (bounds.told_ns == kFirst) return std::nullopt;
+      if (bounds.told_ns) last_ns = std::min(last_ns, *bounds.told_ns - 1);
+      if (last_ns >= first_ns) next = std::max(next.value_or(last_ns), last_ns);
+    } else {
+      if (bounds.told_ns == kLast) return std::nullopt;
+      if (bounds.told_ns) first_ns = std::max(first_ns, *bounds.told_ns + 1);
+      if (first_ns <= last_ns) next = std::min(next.value_or(first_ns), first_ns);
+    }
+  }
+  return next;
+}
+
+wire::Lack lack_of(const std::vector<Damaged::Range>& damaged, std::int64_t first_ns,
+                   std::int64_t last_ns) {
+  wire::Lack lack = wire::Lack::Nothing;
+  for (const Damaged::Range& each : damaged) {
+    if (each.first_ns <= last_ns && each.last_ns >= first_ns) lack = std::max(lack, each.lack);
+  }
+  return lack;
 }
 
 SeriesScan::SeriesScan(Engine& engine, const catalog::Catalog& catalog,
@@ -165,6 +202,13 @@ Result<bool> SeriesScan::next_series() {
   }
   EC_TRY(open_series());
   return true;
+}
+
+void SeriesScan::forget_damage(std::int64_t ns) {
+  const bool is_forward = options_.direction == Direction::Forward;
+  std::erase_if(damaged_->of_series, [&](const Damaged::Range& each) {
+    return is_forward ? each.last_ns <= ns : each.first_ns >= ns;
+  });
 }
 
 void SeriesScan::close() {

@@ -27,15 +27,37 @@ KeyRange key_range(const catalog::SeriesId& series, const TimeRange& range);
 
 // What a scan cannot read of the series that it is in, and of all.
 struct Damaged {
-  catalog::SeriesEntry series;       // that it is in
-  std::vector<TimeRange> of_series;  // of that
+  // How many are told apart of one series; of more, gaps between them count as well.
+  static constexpr std::size_t kRangesMax = 256;
+  struct Range {
+    std::int64_t first_ns = 0, last_ns = 0;  // both included
+    wire::Lack lack = wire::Lack::Damaged;
+  };
+
+  catalog::SeriesEntry series;   // that it is in
+  std::vector<Range> of_series;  // of that, in the order of the scan
   LeftOut left_out;
 
   // `from_ns` and `to_ns` as LeftOutReadings has them.
   void add(std::optional<std::int64_t> from_ns, std::optional<std::int64_t> to_ns,
            const Status& why);
-  bool meets(std::int64_t first_ns, std::int64_t last_ns) const;
 };
+
+// What is lacking of a window.
+wire::Lack lack_of(const std::vector<Damaged::Range>& damaged, std::int64_t first_ns,
+                   std::int64_t last_ns);
+void add_range(const Damaged::Range& range, std::vector<Damaged::Range>& damaged);
+
+// How far it is known where damage lies that has no known end, and up to where it was told of.
+struct LackBounds {
+  std::optional<std::int64_t> first_ns;  // none: nobody knows
+  std::int64_t last_ns = 0;
+  std::optional<std::int64_t> told_ns;
+  bool is_descending = false;
+};
+// The next time that is damaged, as far as one knows.
+std::optional<std::int64_t> next_lack(const std::vector<Damaged::Range>& damaged,
+                                      const LackBounds& bounds);
 
 // Goes on behind what is damaged, and tells of it.
 class SeriesScan {
@@ -115,6 +137,8 @@ class SeriesScan {
     for (LeftOutReadings& each : all) leave_out(std::move(each));
   }
   const Damaged& damaged() const { return *damaged_; }
+  // Nobody asks any more what is damaged at or before `ns` (Reverse: at or behind it).
+  void forget_damage(std::int64_t ns);
   Result<std::unique_ptr<LargeText>> large_text();
   Engine& engine() const { return engine_; }
 

@@ -51,6 +51,10 @@ struct QueryRequest {
   std::string of_purpose, of_objection;
   std::vector<std::pair<std::string, std::string>> of_labels;
   bool exports = false;  // what `edgecase export` asks for: another permission than reading
+  // Windows that cannot be answered have rows without a value (Reading::lack), up to this time
+  // where the range has no end. Unset: they have none, and where a drive is away there is no
+  // answer.
+  std::optional<std::int64_t> lacks_to_ns;
 };
 
 }  // namespace edgecase::wire

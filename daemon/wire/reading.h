@@ -93,6 +93,14 @@ enum class TimeSource : std::uint8_t {
 
 struct SeriesIdentity;  // identity.h
 
+// Why a window has no value, in the order of their weight.
+enum class Lack : unsigned char {
+  Nothing,      // it has one
+  Unavailable,  // it needs a drive that is away
+  Damaged,
+};
+std::string_view lack_name(Lack lack);  // "unavailable"
+
 struct Reading {
   std::string_view namespace_name;
   std::string_view device;
@@ -109,6 +117,7 @@ struct Reading {
   std::uint32_t series_number = 0;
   TimeSource time_source = TimeSource::Given;  // on the way in: of `time_ns`
   bool comes_again = false;                    // on the way in: whoever brings it says so
+  Lack lack = Lack::Nothing;                   // on the way out: why `value` is none
 };
 inline constexpr std::int64_t kRetentionUnsaid = 0;      // it came by no topic
 inline constexpr std::int64_t kRetentionOfNoTopic = -1;  // its topic's rule says nothing

@@ -58,6 +58,10 @@ void append_csv_begin(const Reading& reading, std::string& out) {
 
 void append_csv(const Reading& reading, std::string& out) {
   append_csv_begin(reading, out);
+  if (reading.lack != Lack::Nothing) {
+    out.append(",").append(lack_name(reading.lack)).append("\n");
+    return;
+  }
   const Value& value = reading.value;
   switch (value.type) {
     case ValueType::Float64: append_double(value.float64, out); break;
@@ -135,6 +139,10 @@ void append_json_begin(const Reading& reading, const Identity* identity, std::st
 
 void append_json(const Reading& reading, const Identity* identity, std::string& out) {
   append_json_begin(reading, identity, out);
+  if (reading.lack != Lack::Nothing) {
+    out.append("null,\"type\":\"").append(lack_name(reading.lack)).append("\"}");
+    return;
+  }
   append_json_value(reading.value, out);
 }
 
@@ -160,6 +168,7 @@ bool has_line_form(const Identity& identity) {
 
 // Why there is no line form, or null.
 const char* no_line_form(const Reading& reading, const Identity* identity) {
+  if (reading.lack != Lack::Nothing) return "a window without a value";
   if (reading.value.type == ValueType::Bytes) return "bytes";
   const std::string_view measurement = identity == nullptr ? reading.sensor : identity->measurement;
   if (measurement.starts_with('#')) return "a measurement beginning with #";
@@ -252,6 +261,15 @@ void append_json_escaped(std::string_view text, std::string& out) {
 }
 
 }  // namespace
+
+std::string_view lack_name(Lack lack) {
+  switch (lack) {
+    case Lack::Unavailable: return "unavailable";
+    case Lack::Damaged: return "damaged";
+    case Lack::Nothing: break;
+  }
+  return "";
+}
 
 Result<ReadingFormat> parse_reading_format(std::string_view name) {
   for (std::size_t i = 0; i < kFormatNames.size(); ++i) {

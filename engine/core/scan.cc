@@ -89,6 +89,7 @@ class ScanIterator final : public Iterator {
         large_value_bytes_(options.large_value_bytes),
         summarizes_(options.summaries && options.newer_than == 0),
         on_damage_(options.on_damage),
+        passes_drive_away_(options.passes_drive_away),
         host_(std::move(host)),
         revocations_(revocations),
         at_range_(range_) {
@@ -365,8 +366,12 @@ class ScanIterator final : public Iterator {
     Bytes first;
     Bytes last;
     if (!merge_->damaged_keys(first, last)) return false;
-    const Status why = host_.explain(merge_->status());
-    if (why.code() != StatusCode::Corruption) {
+    Status why = host_.explain(merge_->status());
+    // Files of a drive that was pulled out cannot be read where they are open still.
+    const bool is_away = why.code() == StatusCode::Unavailable ||
+                         (why.code() == StatusCode::IoError && why.drive() == Drive::Values);
+    if (passes_drive_away_ && is_away) why = std::move(why).as(StatusCode::Unavailable);
+    if (why.code() != StatusCode::Corruption && !(passes_drive_away_ && is_away)) {
       status_ = why;
       return false;
     }
@@ -418,6 +423,7 @@ class ScanIterator final : public Iterator {
   std::uint64_t large_value_bytes_;
   bool summarizes_;
   const std::function<void(const DamagedKeys&)> on_damage_;
+  const bool passes_drive_away_;
   const ScanHost host_;
   std::uint64_t revocations_;  // as counted when that was looked at
   // Where there is on_damage_: what merge_ has not returned yet of the part that it merges, and

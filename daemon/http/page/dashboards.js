@@ -145,7 +145,7 @@ function panel(list, remove) {
   function paint(from, to) {
     const numbers = shown.filter((each) => each.info?.kind === "number");
     const holes = shown
-      .flatMap((each) => each.leftOut ?? [])
+      .flatMap((each) => each.holes ?? each.leftOut ?? [])
       .map((hole) => ({
         from: Date.parse(hole.from ?? "") || from,
         to: Date.parse(hole.to ?? "") || to,

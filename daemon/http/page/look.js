@@ -248,10 +248,13 @@ export async function showLook(content, signal) {
     const [from, to] = range();
     const numbers = ofKind("number");
     const lost = shown.flatMap((each) => each.leftOut ?? []);
-    const lostSpans = lost.map((hole) => ({
-      from: Date.parse(hole.from ?? "") || from,
-      to: Date.parse(hole.to ?? "") || to,
-    }));
+    // Windows that lack something are known more closely.
+    const lostSpans = shown
+      .flatMap((each) => each.holes ?? each.leftOut ?? [])
+      .map((hole) => ({
+        from: Date.parse(hole.from ?? "") || from,
+        to: Date.parse(hole.to ?? "") || to,
+      }));
     chart.hidden = numbers.length === 0;
     if (!chart.hidden) {
       draw(canvas, {

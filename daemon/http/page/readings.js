@@ -19,7 +19,11 @@ const kindOf = (value, type) => {
 export async function describe(series, signal) {
   const [listed, last] = await Promise.all([
     json("/api/v1/series", only(series), {signal}),
-    readings("/api/v1/last", only(series), signal),
+    readings("/api/v1/last", only(series), signal).catch((error) => {
+      // The drive that it lies on may be away; what others know of the series is shown.
+      if (error.kind !== "later") throw error;
+      return {rows: [], withheld: 0};
+    }),
   ]);
   const info = listed.series[0] ?? {};
   const row = last.rows[0];
@@ -53,18 +57,38 @@ async function windows(series, from, to, every, aggregates, signal) {
     aggregates.map((agg) => readings("/api/v1/query", {...given, agg}, signal)),
   );
   const points = new Map();
+  const lacking = new Set(); // windows that cannot be answered
   answers.forEach(({rows}, i) => {
     for (const row of rows) {
       const t = Date.parse(row.time);
+      if (row.value === null) {
+        lacking.add(t);
+        continue;
+      }
       const point = points.get(t) ?? {t};
       point[aggregates[i]] = row.value;
       points.set(t, point);
     }
   });
-  return {points: [...points.values()].sort((a, b) => a.t - b.t), leftOut: answers[0].leftOut};
+  return {
+    points: [...points.values()].filter(({t}) => !lacking.has(t)).sort((a, b) => a.t - b.t),
+    leftOut: answers[0].leftOut,
+    holes: lacking.size > 0 ? holesOf(lacking, every) : undefined,
+  };
 }
 
-// {points: [{t, mean, min, max}] or [{t, last}], every, leftOut: [{from, to, reason}]}
+// Neighbours are one hole.
+function holesOf(lacking, every) {
+  const holes = [];
+  for (const t of [...lacking].sort((a, b) => a - b)) {
+    const last = holes.at(-1);
+    if (last?.end === t) last.end = t + every;
+    else holes.push({begin: t, end: t + every});
+  }
+  return holes.map(({begin, end}) => ({from: iso(begin), to: iso(end)}));
+}
+
+// {points: [{t, mean, min, max}] or [{t, last}], every, leftOut: [{from, to, reason}], holes?: [{from, to}]}
 // With `every` they go on from a view that was read before.
 export async function read(series, info, from, to, points, signal, every) {
   const isState = info.kind === "state";

@@ -114,6 +114,9 @@ struct ReadOptions {
   // version of what is lost is never shown in its place. Null: the scan ends there, with
   // Corruption.
   std::function<void(const DamagedKeys&)> on_damage = {};
+  // The same of what lies on a drive that is away: `why` is Unavailable then. Without on_damage it
+  // means nothing.
+  bool passes_drive_away = false;
 };
 
 // What the calling thread has read so far, of all engines: who tells what an answer was made of

@@ -9,69 +9,20 @@
 #include <vector>
 
 #include "daemon/influxql/select_room.h"
+#include "daemon/query/engine_room.h"
 #include "edgecase/random.h"
-#include "engine/core/engine_fixture.h"
 #include "support/test_seed.h"
 #include "support/test_share.h"
-#include "wire/reading_key.h"
 
 using namespace edgecase;
 
 namespace {
 
-constexpr std::int64_t kSecond = 1'000'000'000;
-constexpr std::int64_t kStart = test::ManualClock::kStartWallNs;  // a full hour
+constexpr std::int64_t kSecond = test::kRoomSecond;
+constexpr std::int64_t kStart = test::kRoomStart;
 
-struct EngineRoom : test::EngineFixture {
-  explicit EngineRoom(bool encrypted = false) {
-    options.group_span_ns = 3600 * kSecond;
-    if (encrypted) {
-      SecretKey key;
-      key.fill(7);
-      options.encryption = MasterKeys{key};
-    }
-    REQUIRE(open().ok());
-    stand();
-  }
-  ~EngineRoom() { fall(); }
-  void stand() {
-    catalog = catalog::Catalog::open(*engine, {}).value();
-    pipeline = std::make_unique<ingest::IngestPipeline>(*engine, *catalog, clock);
-    service = std::make_unique<query::QueryService>(*engine, *catalog);
-  }
-  void fall() {
-    service.reset();
-    pipeline.reset();
-    catalog.reset();
-  }
-  void restart() {
-    fall();
-    reopen();
-    stand();
-  }
-
-  // A reading each step; `value(i)` is that of step i.
-  template <typename ValueOf>
-  void fill(const std::string& device, std::int64_t from_s, int count, const ValueOf& value) {
-    wire::ReadingBatch batch;
-    for (int i = 0; i < count; ++i)
-      batch.readings.push_back({"default", device, "m", kStart + (from_s + i) * kSecond, value(i)});
-    const auto authorized = auth::authorize_write(principal, batch);
-    REQUIRE(authorized.ok());
-    const Status status = pipeline->ingest(*authorized);
-    INFO(status.to_string());
-    REQUIRE(status.ok());
-  }
-  void erase(const std::string& device, std::int64_t from_s, std::int64_t to_s) {
-    const auto found = catalog->find("default", device, "m");
-    if (!found.ok()) return;
-    const auto key = [&](std::int64_t s) {
-      return wire::make_reading_key({found->id.device, found->id.sensor, kStart + s * kSecond});
-    };
-    WriteBatch batch;
-    batch.erase_range(found->id.namespace_id, key(from_s), key(to_s));
-    REQUIRE(engine->write(batch, Durability::Sync).ok());
-  }
+struct EngineRoom : test::EngineRoom {
+  using test::EngineRoom::EngineRoom;
 
   struct Answer {
     std::vector<std::string> words;
@@ -102,11 +53,6 @@ struct EngineRoom : test::EngineFixture {
     REQUIRE_MESSAGE(at != std::string::npos, all);
     return std::stoull(all.substr(at + line.size() + 2));
   }
-
-  std::unique_ptr<catalog::Catalog> catalog;
-  std::unique_ptr<ingest::IngestPipeline> pipeline;
-  std::unique_ptr<query::QueryService> service;
-  auth::Principal principal{auth::PrincipalKind::Internal, "test", nullptr};
 };
 
 // Sums of floats may differ by rounding.
@@ -180,6 +126,56 @@ TEST_CASE("select on the engine: windows of hours read no value") {
   CHECK(room.explained(cut, "GROUPS DECODED") == 1);
   CHECK(room.explained(cut, "BYTES READ FROM THE VALUES DRIVE") == 0);  // it was cached
   CHECK(room.explained("SELECT median(value) FROM m", "POINTS KNOWN FROM METADATA") == 0);
+}
+
+TEST_CASE("select on the engine: without the values drive windows that need it are null") {
+  for (const bool is_turned : {false, true}) {
+    CAPTURE(is_turned);
+    EngineRoom room;
+    room.fill("a", 0, 3 * 3'600, tenth);
+    room.fill("b", 0, 3 * 3'600, tenth);
+    REQUIRE(room.engine->flush().ok());
+    room.restart();
+    const auto ask = [&](const std::string& what, const std::string& behind) {
+      return room.ask("SELECT " + what +
+                      " FROM m WHERE device = 'a' AND time >= '2025-11-20T14:30:00Z' AND "
+                      "time < '2025-11-20T17:00:00Z' GROUP BY " +
+                      behind + (is_turned ? " ORDER BY time DESC" : ""));
+    };
+    const EngineRoom::Answer whole = ask("count(value), max(value)", "time(1h)");
+    CHECK(whole.notice.empty());
+    room.restart();  // nothing is cached
+    room.disk.set_gone("/v", true);
+    // The first window is cut, the others are known.
+    for (const std::string fill : {"", " fill(0)", " fill(none)", " fill(previous)"}) {
+      CAPTURE(fill);
+      const EngineRoom::Answer away = ask("count(value), max(value)", "time(1h)" + fill);
+      CAPTURE(away.words);
+      CHECK_FALSE(away.notice.empty());
+      REQUIRE(away.words.size() == whole.words.size());
+      const std::size_t lacking = is_turned ? whole.words.size() - 4 : 4;
+      for (std::size_t i = 0; i < whole.words.size(); ++i) {
+        const bool is_lacking = i >= lacking + 2 && i < lacking + 4;
+        CHECK(away.words[i] == (is_lacking ? "-" : whole.words[i]));
+      }
+    }
+    // Every window needs values, also those behind the first that were passed over.
+    const EngineRoom::Answer all = ask("mean(value)", "time(10m) fill(0)");
+    CAPTURE(all.words);
+    CHECK(std::count(all.words.begin(), all.words.end(), "-") == 15);
+    CHECK(std::count(all.words.begin(), all.words.end(), "0") == 0);
+    // What has no place for it says so as a whole.
+    const EngineRoom::Answer medians = ask("median(value)", "time(1h)");
+    CHECK(std::count(medians.words.begin(), medians.words.end(), "-") == 3);
+    CHECK(ask("derivative(mean(value))", "time(10m)").words.front() == "ERR");
+    CHECK(room.ask("SELECT stddev(value) FROM m").words.front() == "ERR");
+    CHECK(room.ask("SELECT sum(x) FROM (SELECT count(value) AS x FROM m WHERE time >= "
+                   "'2025-11-20T14:30:00Z' AND time < '2025-11-20T17:00:00Z' GROUP BY time(1h))")
+              .words.front() == "ERR");
+    CHECK(room.ask("SELECT count(value), mean(value) FROM m").words.back() != "ERR");
+    room.disk.set_gone("/v", false);
+    CHECK(ask("count(value), max(value)", "time(1h)").words == whole.words);
+  }
 }
 
 TEST_CASE("select on the engine: what is known of groups and what is read give the same") {
