@@ -93,7 +93,7 @@ Status BatchReader::read_namespace(const NamespaceInfo& from, const Wish& wish, 
     if (belongs) EC_TRY(add(from, key, *at, wish.skips_nameless, batch));
     if (!at->valid()) break;  // its value cannot be read
     if (++scan.keys < kKeysMax && batch.text.size() < Batch::kTextMaxBytes &&
-        batch.lines.size() < Batch::kLinesMax) {
+        batch.lines.size() < wish.lines_max) {
       continue;
     }
     batch.is_whole = false;
@@ -130,7 +130,7 @@ Status BatchReader::read_windows(const NamespaceInfo& from, const Wish& wish, It
       at.next();
     }
     if (++scan.keys < kKeysMax && batch.text.size() < Batch::kTextMaxBytes &&
-        batch.lines.size() < Batch::kLinesMax) {
+        batch.lines.size() < wish.lines_max) {
       continue;
     }
     batch.is_whole = false;

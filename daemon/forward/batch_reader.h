@@ -27,6 +27,7 @@ class BatchReader {
     std::optional<Place> behind = {};
     bool skips_nameless = false;  // they wait no longer: counted as unfit
     Round round = {};             // of thinned targets
+    std::size_t lines_max = Batch::kLinesMax;
   };
 
   BatchReader(Engine& engine, const catalog::Catalog& catalog,

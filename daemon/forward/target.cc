@@ -60,7 +60,7 @@ Target::Target(const TargetParts& parts, const config::ForwardSettings& settings
       reader_(parts.engine, parts.catalog, settings, target, shape),
       courier_(*http_),
       eraser_(*http_, settings, target, shape),
-      backoff_(parts.random),
+      pace_(parts.random, is_local_, target.budget_bytes_per_second),
       is_paused_(record_.is_paused) {
   if (record_.is_paused) state_ = TargetState::Paused;
   told_.name = settings.name;
@@ -149,7 +149,7 @@ void Target::run() {
     if (rest_ns > 0) {
       pause_for(std::min(rest_ns, kLookNs));
     } else if (parts_.bell.wait(rings, kLookNs)) {
-      pause_for(kGatherNs);
+      pause_for(pace_.gather_ns());
     }
   }
   keep_place(true);
@@ -175,12 +175,14 @@ bool Target::take_orders() {
   }
   if (is_hurried) {
     rests_until_ns_ = 0;
-    backoff_.reset();
+    pace_.hurry();
   }
   const std::int64_t now_ns = parts_.clock.boot_ns();
   if (is_paused) rest_until(now_ns + kLookNs, TargetState::Paused, "");
-  if (now_ns < budget_until_ns_ && rests_until_ns_ < budget_until_ns_)
-    rest_until(budget_until_ns_, TargetState::Sending, "");
+  if (const std::int64_t until_ns = pace_.budget_until_ns();
+      now_ns < until_ns && rests_until_ns_ < until_ns) {
+    rest_until(until_ns, TargetState::Sending, "");
+  }
   return now_ns >= rests_until_ns_;
 }
 
@@ -222,6 +224,7 @@ void Target::note_current() {
 // Errors end the turn.
 Result<Batch> Target::read(BatchReader::Wish wish) {
   const std::int64_t now_ns = parts_.clock.boot_ns();
+  wish.lines_max = pace_.lines_max();
   wish.skips_nameless = nameless_since_ns_ != 0 && now_ns - nameless_since_ns_ > kNamelessNs;
   Result<Batch> batch = reader_.read(wish);
   if (batch.status().code() == StatusCode::Busy) {
@@ -298,16 +301,11 @@ std::optional<Delivery> Target::send(const Batch& batch, Refusals refusals) {
   if (batch.lines.empty()) return Delivery{};
   state_ = TargetState::Sending;
   const std::uint64_t bytes_before = http_->sent_bytes();
+  const std::int64_t begun_ns = parts_.clock.boot_ns();
   const Delivery delivery = courier_.deliver(batch, [&] { return still_holds(batch); });
   const std::uint64_t bytes = http_->sent_bytes() - bytes_before;
   const std::int64_t now_ns = parts_.clock.boot_ns();
-  if (target_.budget_bytes_per_second > 0) {
-    const double seconds =
-        static_cast<double>(bytes) / static_cast<double>(target_.budget_bytes_per_second);
-    budget_until_ns_ =
-        std::max(budget_until_ns_, now_ns) +
-        static_cast<std::int64_t>(seconds * static_cast<double>(wire::kNanosecondsPerSecond));
-  }
+  pace_.sent(now_ns, now_ns - begun_ns, bytes);
   record_.totals.bytes += bytes;
   is_unkept_ = is_unsettled_ = true;
   ++requests_;
@@ -324,7 +322,7 @@ std::optional<Delivery> Target::send(const Batch& batch, Refusals refusals) {
       return std::nullopt;
     }
   }
-  backoff_.reset();
+  pace_.taken(now_ns - begun_ns);
   rests_until_ns_ = 0;
   answered_ns_ = parts_.clock.wall_ns();
   why_.clear();
@@ -354,31 +352,16 @@ Status Target::set_aside(const Batch& batch, const Delivery& delivery) {
 }
 
 void Target::fail(const Answer& answer, bool refuses_all) {
-  const std::int64_t now_ns = parts_.clock.boot_ns();
-  const std::int64_t back_off_ns =
-      backoff_.next_ns(is_local_ ? net::Backoff::kLocalMaxNs : net::Backoff::kMaxNs);
+  if (answer.verdict == Verdict::Taken || answer.verdict == Verdict::Stopped) return;
+  const std::int64_t until_ns = parts_.clock.boot_ns() + pace_.rest_ns(answer);
   std::string why = answer.why;
   switch (answer.verdict) {
-    case Verdict::Taken:
-    case Verdict::Stopped: return;
-    case Verdict::Stale: rests_until_ns_ = now_ns + kNamelessLookNs; return;
-    case Verdict::Away:
-      go_back();
-      rest_until(now_ns + back_off_ns, TargetState::Waiting, why);
-      break;
-    case Verdict::Later: {
-      std::int64_t rest_ns = back_off_ns;
-      if (answer.retry_after_ns) {  // and not all at once who were told the same
-        const auto spread = static_cast<std::uint64_t>(*answer.retry_after_ns / 4 + 1);
-        rest_ns = std::max(net::Backoff::kLeastNs, *answer.retry_after_ns) +
-                  static_cast<std::int64_t>(parts_.random.next() % spread);
-      }
-      rest_until(now_ns + rest_ns, TargetState::Waiting, why);
-      break;
-    }
-    case Verdict::Denied: rest_until(now_ns + kDeniedNs, TargetState::Denied, why); break;
+    case Verdict::Stale: rests_until_ns_ = until_ns; return;
+    case Verdict::Denied: rest_until(until_ns, TargetState::Denied, why); break;
     case Verdict::Refused:
-    case Verdict::Wrong: rest_until(now_ns + kDeniedNs, TargetState::Wrong, why); break;
+    case Verdict::Wrong: rest_until(until_ns, TargetState::Wrong, why); break;
+    case Verdict::Away: go_back(); [[fallthrough]];
+    default: rest_until(until_ns, TargetState::Waiting, why); break;
   }
   // What it says of a line may name whose it is: that is for the status alone.
   if (refuses_all)

@@ -34,9 +34,9 @@
 #include "forward/erasures.h"
 #include "forward/feed_bounds.h"
 #include "forward/http_target.h"
+#include "forward/pace.h"
 #include "forward/records.h"
 #include "ingest/commit_bell.h"
-#include "net/backoff.h"
 #include "observe/logger.h"
 
 namespace edgecase::forward {
@@ -91,12 +91,10 @@ class Target {
   static constexpr std::int64_t kKeepIdleNs = 600'000'000'000;
   static constexpr std::int64_t kPublishNs = 60'000'000'000;  // of bounds, where nothing moves
   static constexpr std::int64_t kLookNs = 1'000'000'000;      // what rings no bell: dated readings
-  static constexpr std::int64_t kGatherNs = 10'000'000;       // commits that go together
   static constexpr std::int64_t kLateNs = 2'000'000'000;      // readings come after their window
   // A round of more commits goes as backlog, which keeps its place on the way.
   static constexpr CommitPosition kRoundMax = 1'000'000;
   static constexpr std::int64_t kNamelessNs = 10'000'000'000;
-  static constexpr std::int64_t kDeniedNs = 60'000'000'000;
   static constexpr std::int64_t kCertificateLookNs = 1'000'000'000;
   // What one takes, beside a value that is larger than usual.
   static constexpr std::uint64_t kMemoryBytes = 3u << 20;
@@ -221,9 +219,8 @@ class Target {
   };
   std::vector<Settling> settling_erasures_;
   std::int64_t looked_ns_ = 0;
-  net::Backoff backoff_;
+  Pace pace_;
   std::int64_t rests_until_ns_ = 0;     // by boot_ns()
-  std::int64_t budget_until_ns_ = 0;    // the same
   std::int64_t nameless_since_ns_ = 0;  // 0: none
   std::uint64_t lost_connections_ = 0, revocations_ = 0;
   std::size_t kept_refusals_ = 0;

@@ -46,7 +46,7 @@ Target::Turn Target::send_erasure(const ErasureOrder& order) {
     return Turn::Failed;
   }
   erasing_ = {};
-  backoff_.reset();
+  pace_.hurry();
   rests_until_ns_ = 0;
   why_.clear();
   return Turn::Sent;

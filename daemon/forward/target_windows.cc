@@ -10,7 +10,10 @@ namespace edgecase::forward {
 // stays until it is used.
 void Target::note_window() {
   const std::int64_t begin_ns = window_begin_ns(parts_.clock.wall_ns(), target_.every_ns);
-  if (!window_) window_ = begin_ns;
+  if (!window_) {  // at once what is over, with no place moved
+    boundary_ = live_.fresh_after();
+    boundary_ns_ = begin_ns;
+  }
   if (std::exchange(window_, begin_ns) == begin_ns || boundary_) return;
   boundary_ = parts_.bounds.mark(settings_.name);
   boundary_ns_ = begin_ns;
@@ -20,7 +23,7 @@ void Target::note_window() {
 bool Target::has_windows() const {
   if (round_upto_ != 0) return true;
   const std::int64_t late_ns = std::min(kLateNs, target_.every_ns / 4);
-  return boundary_ && *boundary_ > live_.fresh_after() &&
+  return boundary_ && parts_.engine.committed() > live_.fresh_after() &&
          parts_.clock.wall_ns() - boundary_ns_ >= late_ns;
 }
 
