@@ -1,7 +1,6 @@
-// When a target is asked, and for how much at once: rests after what is no answer, the budget of
-// the link, how long commits gather into one request, and how many lines a batch has. It goes by
-// the times that it is given, so that a fleet of targets can be simulated (tests/bench/fleet/). One
-// thread.
+// The pace of one target: when it is asked, and for how much at once. Rests after no answer, the
+// budget of the link, how long commits gather, and how many lines a batch has. It goes by the
+// times that it is given, so that a fleet can be simulated (tests/bench/fleet/). One thread.
 //
 //   a request that took long ─► the next waits as long, has half as many lines
 //   none, or one too many    ─► full jitter up to 60 s, or Retry-After and up to a quarter more

@@ -104,7 +104,7 @@ class Fleet {
  public:
   explicit Fleet(const FleetOptions& options)
       : options_(options), random_(options.seed), target_(options) {
-    // Of the lines of one batch as many as a board has are sent: what they say is all the same.
+    // One batch serves all: as many of its lines are sent as a board has, whatever they say.
     const auto most =
         static_cast<std::size_t>(static_cast<double>(Batch::kTextMaxBytes) / options.line_bytes);
     for (std::size_t i = 0; i < std::min(most, Batch::kLinesMax); ++i) {
