@@ -44,6 +44,7 @@ RunWorkload run_ingest_listener;
 RunWorkload run_audit_cost;
 RunWorkload run_encryption_cost;
 RunWorkload run_recovery;
+RunWorkload run_query;
 RunWorkload run_board;
 
 }  // namespace edgecase::cli::bench

@@ -30,7 +30,6 @@ RunWorkload* run_of(const std::string& workload) {
       {"table2", run_table2},
       {"logkv", run_logkv},
       {"logkv-recovery", run_logkv_recovery},
-      {"query", run_query_figures},
       {"footprint", run_footprint},
       {"gdprbench", run_gdprbench},
       {"ttl", run_ttl_beside_redis},

@@ -27,7 +27,6 @@ RunWorkload run_logkv;
 RunWorkload run_logkv_recovery;
 
 // On private daemons and servers.
-RunWorkload run_query_figures;
 RunWorkload run_footprint;
 RunWorkload run_gdprbench;
 RunWorkload run_ttl_beside_redis;

@@ -1,12 +1,14 @@
+// query: a private daemon is given one series of a reading a second, and asked for windows, all of
+// it and its last one. Medians over rounds; figures of HTTP as a client has them.
 #include <algorithm>
 #include <chrono>
 
 #include "bench/daemon_process.h"
-#include "bench/experiments/experiments.h"
 #include "bench/histogram.h"
 #include "bench/interrupt.h"
 #include "bench/line_load.h"
 #include "bench/process_usage.h"
+#include "bench/workloads.h"
 #include "wire/routes.h"
 
 namespace edgecase::cli::bench {
@@ -65,7 +67,7 @@ Result<Timed> median_get(HttpClient& client, const std::string& path_and_query,
 
 }  // namespace
 
-Result<Report> run_query_figures(const BenchOptions& options) {
+Result<Report> run_query(const BenchOptions& options) {
   const std::uint64_t readings = options.num_or(kUsualQueryReadings, kSmokeQueryReadings);
   EC_ASSIGN_OR_RETURN(const auto daemon,
                       DaemonProcess::create({options.metadata, options.values, ""}));
@@ -93,6 +95,19 @@ Result<Report> run_query_figures(const BenchOptions& options) {
   EC_ASSIGN_OR_RETURN(const Timed mean,
                       median_get(client, query + "&every=1h&agg=mean&format=ndjson", rounds));
   report.seconds = mean.seconds;
+  struct Question {
+    const char *figure, *asked;
+  };
+  constexpr Question kQuestions[] = {{"min_hours_ms", "&every=1h&agg=min"},
+                                     {"max_hours_ms", "&every=1h&agg=max"},
+                                     {"count_hours_ms", "&every=1h&agg=count"},
+                                     {"mean_10s_ms", "&every=10s&agg=mean"},
+                                     {"json_ms", "&format=json"}};
+  std::vector<std::pair<std::string, double>> more;
+  for (const Question& each : kQuestions) {
+    EC_ASSIGN_OR_RETURN(const Timed timed, median_get(client, query + each.asked, rounds));
+    more.emplace_back(each.figure, timed.seconds * 1e3);
+  }
   EC_ASSIGN_OR_RETURN(const Timed raw, median_get(client, query + "&format=csv", rounds));
   const std::string last = std::string(wire::routes::kLast) + "?" + kSelector + "&format=ndjson";
   for (int i = 0; i < kLastRequests; ++i) {
@@ -109,6 +124,7 @@ Result<Report> run_query_figures(const BenchOptions& options) {
       {"csv_first_row_ms", raw.first_row_ms},
       {"last_p50_ms", ns_to_ms(static_cast<std::int64_t>(report.latency.percentile_ns(0.5)))},
       {"last_p99_ms", ns_to_ms(static_cast<std::int64_t>(report.latency.percentile_ns(0.99)))}};
+  for (auto& [figure, value] : more) report.more.emplace_back(std::move(figure), value);
   return report;
 }
 
