@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Tries a package of a release on the systems that boards have: makes a bare root of each, installs the package there
-# as its user would, starts the daemon, writes a reading, kills it and reads the reading again. Each root is made once,
-# below build/distributions/. Needs root rights, mmdebstrap and the distributions' servers.
+# as its user would, starts the daemon, writes a reading, kills it and reads the reading again; then the tour
+# (quickstart.sh) with that program. Each root is made once, below build/distributions/. Needs root rights, mmdebstrap
+# and the distributions' servers.
 #
 #   packaging/other-distributions.sh [--build] PACKAGE [SYSTEM...]
 #
@@ -54,6 +55,7 @@ make_root() {
   find "$root" -xdev -mindepth 1 -delete
   mmdebstrap "${options[@]}" "$system" "$root" ${mirror:+"$mirror"} || return 1
   cp /etc/resolv.conf "$root/etc/resolv.conf"
+  printf '127.0.0.1 localhost\n::1 localhost\n' >"$root/etc/hosts"
   touch "$place/complete"
 }
 
@@ -89,6 +91,8 @@ serve
 edgecase last kitchen --format csv | grep -q ",21.5,"
 kill $daemon
 wait $daemon'
+readonly tour='apt-get -qq update && apt-get -qq install --yes --no-install-recommends mosquitto-clients &&
+  /src/packaging/quickstart.sh --program /usr/bin/edgecase --no-install --rounds 2'
 
 failed=no
 tried=no
@@ -111,12 +115,14 @@ for system in "$@"; do
   [ "$said" != ok ] || inside "$place/root" "$place/build" bash -c "$first_reading" >>"$place/log" 2>&1 ||
     said="no first reading"
   took=$((SECONDS - begun))
+  [ "$said" != ok ] || inside "$place/root" "$place/build" bash -c "$tour" >>"$place/log" 2>&1 ||
+    said="quickstart.sh fails"
   if [ "$said" = ok ] && [ $build = yes ] && [ "$system" != bullseye ]; then
     inside "$place/root" "$place/build" bash -c '/src/packaging/quickstart.sh && /src/tests/run.sh' \
-      >>"$place/log" 2>&1 || said="quickstart.sh or run.sh fails"
+      >>"$place/log" 2>&1 || said="the build or its tests fail"
   fi
   if [ "$said" = ok ]; then
-    echo "$system ($name): installed, a reading in and out again in $took s"
+    echo "$system ($name): installed, a reading in and out again in $took s; the tour goes through"
   else
     failed=yes
     echo "$system ($name): $said"
