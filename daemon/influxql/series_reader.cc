@@ -87,7 +87,6 @@ bool SeriesReader::lacks(const Window& window) const {
 }
 
 std::optional<std::int64_t> SeriesReader::next_lack(std::optional<std::int64_t> told_ns) const {
-  if (!tells_lacks_) return std::nullopt;
   query::LackBounds bounds;
   if (span_.has_from()) bounds.first_ns = span_.from_ns;
   bounds.last_ns = span_.has_to() ? span_.to_ns : account_.asking().now_ns;

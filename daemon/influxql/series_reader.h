@@ -54,6 +54,9 @@ class SeriesReader {
     is_fed_ = true;
     tells_lacks_ = tells_lacks;
   }
+  bool has_lacks() const {
+    return tells_lacks_ && (!lacks_.empty() || (scan_ && !scan_->damaged().of_series.empty()));
+  }
   bool lacks(const Window& window) const;
   std::optional<std::int64_t> next_lack(std::optional<std::int64_t> told_ns) const;
 

@@ -6,7 +6,7 @@
 namespace edgecase::influxql {
 
 WindowFeed::WindowFeed(std::vector<FeedPart> parts, bool is_descending, bool tells_lacks)
-    : parts_(std::move(parts)), is_descending_(is_descending), tells_lacks_(tells_lacks) {
+    : parts_(std::move(parts)), is_lacking_(parts_.size()), is_descending_(is_descending) {
   for (const FeedPart& part : parts_) part.reader->begin_feed(tells_lacks);
 }
 
@@ -17,6 +17,10 @@ bool WindowFeed::comes_later(const Next& a, const Next& b) const {
 
 Status WindowFeed::push(std::size_t part) {
   EC_ASSIGN_OR_RETURN(const auto time_ns, parts_[part].reader->next_time());
+  if (!is_lacking_[part] && parts_[part].reader->has_lacks()) {
+    is_lacking_[part] = true;
+    lacking_.push_back(part);
+  }
   if (!time_ns) return ok();
   heap_.push_back({*time_ns, part});
   std::push_heap(heap_.begin(), heap_.end(),
@@ -30,18 +34,17 @@ Result<std::optional<std::int64_t>> WindowFeed::next_time() {
   }
   std::optional<std::int64_t> next;
   if (!heap_.empty()) next = heap_.front().time_ns;
-  if (!tells_lacks_) return next;
-  for (const FeedPart& part : parts_) {
-    const auto lack = part.reader->next_lack(told_ns_);
+  for (const std::size_t part : lacking_) {
+    const auto lack = parts_[part].reader->next_lack(told_ns_);
     if (lack && (!next || (is_descending_ ? *lack > *next : *lack < *next))) next = lack;
   }
   return next;
 }
 
 bool WindowFeed::lacks(const Window& window, std::size_t column) const {
-  return tells_lacks_ && std::any_of(parts_.begin(), parts_.end(), [&](const FeedPart& part) {
-           return part.column == column && part.reader->lacks(window);
-         });
+  return std::any_of(lacking_.begin(), lacking_.end(), [&](std::size_t part) {
+    return parts_[part].column == column && parts_[part].reader->lacks(window);
+  });
 }
 
 void WindowFeed::end(const Window& window) {

@@ -44,7 +44,9 @@ class WindowFeed {
   Status push(std::size_t part);
 
   const std::vector<FeedPart> parts_;
-  const bool is_descending_, tells_lacks_;
+  std::vector<std::size_t> lacking_;  // parts, ...
+  std::vector<bool> is_lacking_;      // ... each once
+  const bool is_descending_;
   bool is_begun_ = false;
   std::optional<std::int64_t> told_ns_;  // the end of what was told
   std::vector<Next> heap_;               // of parts that have something, the next one in front

@@ -178,6 +178,27 @@ TEST_CASE("select on the engine: without the values drive windows that need it a
   }
 }
 
+TEST_CASE("select on the engine: more series than have open scans are fed window by window") {
+  EngineRoom room;
+  constexpr int kDevices = 70;
+  for (int i = 0; i < kDevices; ++i) room.fill("d" + std::to_string(i), 0, 400, tenth);
+  REQUIRE(room.engine->flush().ok());
+  const std::string from =
+      "SELECT count(value), sum(value) FROM m WHERE time >= '2025-11-20' AND "
+      "time < '2025-11-21'";
+  compare(room, "mean", "time >= '2025-11-20T14:00:30Z'", "GROUP BY time(1m)");
+  const EngineRoom::Answer whole = room.ask(from + " GROUP BY time(5m) fill(none)");
+  CHECK(std::find(whole.words.begin(), whole.words.end(), std::to_string(kDevices * 300)) !=
+        whole.words.end());
+  room.restart();
+  room.disk.set_gone("/v", true);
+  const EngineRoom::Answer away = room.ask(from + " GROUP BY time(5m) fill(none)");
+  CHECK_FALSE(away.notice.empty());
+  CHECK(away.words.size() == whole.words.size());
+  CHECK(std::count(away.words.begin(), away.words.end(), "-") == 4);
+  room.disk.set_gone("/v", false);
+}
+
 TEST_CASE("select on the engine: what is known of groups and what is read give the same") {
   const std::uint64_t first = test::test_seed(20261130);
   std::uint64_t groups = 0;
