@@ -368,6 +368,10 @@ Status DaemonClient::get(const std::string& path, const Receive& receive) {
               withheld.c_str());
         }
         if (!response.get_header_value(wire::routes::kNotToldHeader).empty()) say_not_told();
+        const std::string tiers = response.get_header_value(wire::routes::kTiersHeader);
+        if (!tiers.empty())
+          print_error("edgecase: windows of tiers in place of readings: %s\n",
+                      printable(tiers).c_str());
         return true;
       },
       [&](const char* data, std::size_t size) {

@@ -16,7 +16,8 @@ std::string value_name(const config::Setting& setting) {
     case config::SettingKind::Number: return "NUMBER";
     case config::SettingKind::Flag: return "true|false";
     case config::SettingKind::Choice: return std::string(setting.choices);
-    case config::SettingKind::Duration: return "DURATION";
+    case config::SettingKind::Duration:
+    case config::SettingKind::Keeping: return "DURATION";
     case config::SettingKind::File: return "FILE";
     case config::SettingKind::List: return "TEXT,..";
     default: return "TEXT";

@@ -180,6 +180,7 @@ class Restore {
               .post(path_with(wire::routes::kRetention, {{"ns", text_field(rule, "namespace")},
                                                          {"select", text_field(rule, "select")},
                                                          {"keep", text_field(rule, "keep")},
+                                                         {"then", text_field(rule, "then")},
                                                          {"as_of", index_.made},
                                                          {"yes", "true"}}),
                     "", "text/plain")

@@ -100,6 +100,11 @@ std::string summary_of(const Json& document) {
                      count_text(count_field(document, "series")) + " series";
   if (number_field(document, "bytes"))
     text += " (" + wire::format_size(count_field(document, "bytes")) + ")";
+  if (const std::uint64_t windows = count_field(document, "windows"); windows > 0) {
+    text += ", " + count_text(windows) + " windows of tiers";
+    if (!text_field(document, "windows_note").empty())
+      text += " (those that the range cuts go whole)";
+  }
   const std::uint64_t devices = count_field(document, "devices");
   if (devices > 0) text += ", " + count_text(devices) + (devices == 1 ? " device" : " devices");
   return text;

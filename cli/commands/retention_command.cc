@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "commands/commands.h"
 #include "commands/subcommand.h"
@@ -15,6 +16,7 @@
 #include "selection.h"
 #include "time_arguments.h"
 #include "wire/errors.h"
+#include "wire/keeping.h"
 #include "wire/routes.h"
 #include "wire/time_text.h"
 
@@ -26,6 +28,7 @@ struct RetentionArguments {
   NamespaceArguments namespaces;
   wire::SelectionTexts selection;
   std::string keep;
+  std::vector<std::string> then;
   DeviceFilterArguments filter;
   bool json = false;
   bool yes = false;
@@ -43,9 +46,21 @@ Status check(const RetentionArguments& arguments) {
     return invalid_argument("say of what: selectors, or --owner, --purpose, --object, --label");
   }
   EC_TRY(check_selection(arguments.selection));
-  if (arguments.keep.empty() || arguments.keep == "forever") return ok();
-  EC_ASSIGN_OR_RETURN(const std::int64_t keep_ns, wire::parse_duration_ns(arguments.keep));
-  return keep_ns > 0 ? ok() : invalid_argument("a retention of zero keeps nothing");
+  if (arguments.keep.empty()) {
+    return arguments.then.empty()
+               ? ok()
+               : invalid_argument("say how long readings are kept before they become windows: 7d");
+  }
+  wire::Keeping keeping;
+  if (arguments.keep != "forever") {
+    EC_ASSIGN_OR_RETURN(keeping.raw_ns, wire::parse_duration_ns(arguments.keep));
+    if (keeping.raw_ns == 0) return invalid_argument("a retention of zero keeps nothing");
+  }
+  for (const std::string& text : arguments.then) {
+    EC_ASSIGN_OR_RETURN(const wire::Tier tier, wire::parse_tier(text));
+    keeping.tiers.push_back(tier);
+  }
+  return wire::check_keeping(keeping);
 }
 
 Parameters parameters_of(const RetentionArguments& arguments) {
@@ -53,7 +68,21 @@ Parameters parameters_of(const RetentionArguments& arguments) {
   append_selection(arguments.selection, parameters);
   append_device_filter(arguments.filter, FilterNames::Plain, parameters);
   if (!arguments.keep.empty()) parameters.emplace_back("keep", arguments.keep);
+  std::string then;
+  for (const std::string& tier : arguments.then) then += (then.empty() ? "" : ",") + tier;
+  if (!then.empty()) parameters.emplace_back("then", then);
   return parameters;
+}
+
+// "7d, then 1m:90d, then 1h:forever".
+std::string kept_text(const nlohmann::json& document, const char* keep, const char* then) {
+  std::string text = text_field(document, keep);
+  const auto tiers = document.find(then);
+  if (tiers == document.end() || !tiers->is_array()) return text;
+  for (const nlohmann::json& tier : *tiers) {
+    if (tier.is_string()) text += ", then " + tier.get<std::string>();
+  }
+  return text;
 }
 
 int run_list(const RetentionArguments& arguments) {
@@ -67,9 +96,9 @@ int run_list(const RetentionArguments& arguments) {
     return report_failure(io_error("the daemon's answer is no list"));
   Table table({{"NAMESPACE"}, {"SELECTOR"}, {"KEEP", Align::Right}}, stdout);
   for (const nlohmann::json& rule : document["rules"])
-    table.row(
-        {text_field(rule, "namespace"), text_field(rule, "select"), text_field(rule, "keep")});
-  table.row({"*", "everything else", text_field(document, "default")});
+    table.row({text_field(rule, "namespace"), text_field(rule, "select"),
+               kept_text(rule, "keep", "then")});
+  table.row({"*", "everything else", kept_text(document, "default", "default_then")});
   table.flush();
   return finish_stdout();
 }
@@ -92,13 +121,21 @@ Result<bool> may_change(DaemonClient& client, Parameters parameters,
   const nlohmann::json document = nlohmann::json::parse(preview, nullptr, false);
   if (!document.is_object()) return io_error("the daemon's answer is no object");
   const std::uint64_t erased = count_field(document, "erased_readings");
-  if (erased == 0) return true;
-  const std::string whose = text_of(arguments);
-  return confirmed(std::string(change) + " erases " + count_text(erased) + " of " +
-                       count_text(count_field(document, "readings")) + " readings of " + whose +
-                       " (" + wire::format_size(count_field(document, "erased_bytes")) +
-                       ") at once",
-                   false);
+  const std::uint64_t thinned = count_field(document, "thinned_readings");
+  const std::uint64_t windows = count_field(document, "erased_windows");
+  if (erased == 0 && thinned == 0 && windows == 0) return true;
+  std::string what;
+  if (erased > 0 || windows == 0) {
+    what = (thinned > 0 ? " makes windows of " + count_text(thinned)
+                        : " erases " + count_text(erased)) +
+           " of " + count_text(count_field(document, "readings")) + " readings of " +
+           text_of(arguments);
+    if (thinned == 0) what += " (" + wire::format_size(count_field(document, "erased_bytes")) + ")";
+  }
+  if (windows > 0)
+    what += std::string(what.empty() ? "" : " and") + " erases " + count_text(windows) +
+            " windows of tiers";
+  return confirmed(change + what + " at once", false);
 }
 
 bool is_duration(const std::string& text) {
@@ -171,6 +208,8 @@ int run_preview(const RetentionArguments& given) {
                {"KEEP NOW", Align::Right},
                {"THEN", Align::Right},
                {"ERASED", Align::Right},
+               {"THINNED", Align::Right},
+               {"WINDOWS ERASED", Align::Right},
                {"BYTES", Align::Right},
                {"OLDEST"},
                {"NEXT TO GO"}},
@@ -178,8 +217,11 @@ int run_preview(const RetentionArguments& given) {
   for (const nlohmann::json& series : document["affected"]) {
     table.row({text_field(series, "namespace"),
                text_field(series, "device") + "/" + text_field(series, "sensor"),
-               text_field(series, "keep_now"), text_field(series, "keep_then"),
+               kept_text(series, "keep_now", "tiers_now"),
+               kept_text(series, "keep_then", "tiers_then"),
                count_text(count_field(series, "erased_readings")),
+               count_text(count_field(series, "thinned_readings")),
+               count_text(count_field(series, "erased_windows")),
                wire::format_size(count_field(series, "erased_bytes")),
                or_dash(text_field(series, "oldest")), or_dash(text_field(series, "next"))});
   }
@@ -192,6 +234,10 @@ int run_preview(const RetentionArguments& given) {
           wire::format_size(count_field(document, "erased_bytes")) + "), the next " +
           (text_field(document, "next").empty() ? "never" : "at " + text_field(document, "next")) +
           "\n");
+  if (const std::uint64_t thinned = count_field(document, "thinned_readings"); thinned > 0)
+    write_out(stdout, count_text(thinned) + " readings become windows\n");
+  if (const std::uint64_t windows = count_field(document, "erased_windows"); windows > 0)
+    write_out(stdout, count_text(windows) + " windows of tiers go at once\n");
   if (const std::string note = erasure_level_note(document); !note.empty())
     write_out(stdout, printable(note) + "\n");
   return finish_stdout();
@@ -212,6 +258,15 @@ void add_selector(CLI::App& command, RetentionArguments& arguments, const char* 
   add_device_filter(command, arguments.filter, FilterNames::Plain);
 }
 
+void add_then(CLI::App& command, RetentionArguments& arguments) {
+  command
+      .add_option("--then", arguments.then,
+                  "What readings become then: windows of so long, kept for so long. Each one is "
+                  "coarser and kept longer than the one before. Default: nothing, they go")
+      ->type_name("EVERY:DURATION")
+      ->allow_extra_args(false);
+}
+
 }  // namespace
 
 void add_retention_command(CLI::App& app, Action& action) {
@@ -226,11 +281,13 @@ void add_retention_command(CLI::App& app, Action& action) {
   list->add_flag("--json", listed->json, "One JSON document. Default: text for people");
 
   const auto set = std::make_shared<RetentionArguments>();
-  CLI::App* setting = add(*command, action, "set",
-                          "Set a rule, for readings stored already too; what has expired never "
-                          "comes back",
-                          "edgecase retention set 'kitchen/*' 30d", set, run_set);
+  CLI::App* setting =
+      add(*command, action, "set",
+          "Set a rule, for readings stored already too; what has expired never "
+          "comes back",
+          "edgecase retention set 'kitchen/*' 7d --then 1m:90d --then 1h:forever", set, run_set);
   add_selector(*setting, *set, kThenHowLong);
+  add_then(*setting, *set);
   setting->add_flag("--yes", set->yes,
                     "Do not ask; needed without a terminal where something would go. Default: ask");
   setting->add_flag("--json", set->json, "One JSON document. Default: text for people");
@@ -249,6 +306,7 @@ void add_retention_command(CLI::App& app, Action& action) {
                           "the rules that are set will",
                           "edgecase retention preview 'kitchen/*' 30d", previewed, run_preview);
   add_selector(*preview, *previewed, kThenHowLong);
+  add_then(*preview, *previewed);
   preview->add_flag("--json", previewed->json, "One JSON document. Default: text for people");
   add_zone_options(*preview, previewed->zone);
 }

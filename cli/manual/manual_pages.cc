@@ -153,6 +153,8 @@ std::string kind_text(const config::Setting& setting) {
   switch (setting.kind) {
     case config::SettingKind::Choice: return std::string(setting.choices);
     case config::SettingKind::Duration: return "duration, as in 15m or 30d, or forever";
+    case config::SettingKind::Keeping:
+      return "duration, or forever, and tiers: 7d then 1m:90d then 1h:forever";
     case config::SettingKind::Size: return "size, as in 64MiB";
     case config::SettingKind::Number:
       return "number, " + std::to_string(setting.minimum) + " to " +

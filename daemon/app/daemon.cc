@@ -33,6 +33,7 @@
 #include "observe/engine_events.h"
 #include "query/query_service.h"
 #include "retention/retention_service.h"
+#include "tiers/tier_maker.h"
 #include "tls/tls_server.h"
 #include "wire/time_text.h"
 
@@ -171,6 +172,7 @@ struct Daemon::State {
   std::unique_ptr<ingest::IngestPipeline> ingest;
   std::unique_ptr<ingest::Redating> redating;
   std::unique_ptr<query::QueryService> query;
+  std::unique_ptr<tiers::TierMaker> tiers;
   std::unique_ptr<sign::SigningKey> signing_key;
   std::unique_ptr<mqtt::RejectedMessages> rejected;
   std::unique_ptr<mqtt::DeviceNames> device_names;                     // null: no messages come
@@ -195,6 +197,7 @@ Daemon::~Daemon() {
   state_->forwarding->end_verifying();
   state_->eviction->stop();
   state_->redating->stop();
+  state_->tiers->stop();
   state_->http.reset();
   if (state_->mqtt_listener) state_->mqtt_listener->stop();
   if (state_->mqtt) state_->mqtt->stop();
@@ -302,12 +305,10 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const config::Configuration& confi
   EC_ASSIGN_OR_RETURN(state.devices, catalog::DeviceIndex::open(
                                          *state.engine, {.devices = limits.devices,
                                                          .memory_bytes = catalog_bytes / 2}));
-  std::int64_t retention_ns = kRetentionForever;
-  if (state.settings.storage.retention != "forever") {
-    EC_ASSIGN_OR_RETURN(retention_ns, wire::parse_duration_ns(state.settings.storage.retention));
-  }
+  EC_ASSIGN_OR_RETURN(wire::Keeping by_default,
+                      wire::parse_keeping(state.settings.storage.retention));
   EC_ASSIGN_OR_RETURN(state.retention, retention::RetentionService::open(
-                                           *state.engine, *state.catalog, retention_ns));
+                                           *state.engine, *state.catalog, std::move(by_default)));
   EC_ASSIGN_OR_RETURN(state.erase, erase::EraseService::open({.engine = *state.engine,
                                                               .catalog = *state.catalog,
                                                               .devices = *state.devices,
@@ -334,6 +335,13 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const config::Configuration& confi
   EC_TRY(make_redating(state, logger));
   state.query =
       std::make_unique<query::QueryService>(*state.engine, *state.catalog, state.devices.get());
+  state.query->read_tiers(&state.retention->marks());
+  state.tiers = std::make_unique<tiers::TierMaker>(
+      *state.engine, *state.catalog, *state.retention, state.erase->fences(),
+      tiers::TierEvents{.left = [&logger](const std::string& problem) {
+        logger.warning("tiers", "some readings do not become windows yet: " + problem);
+      }});
+  state.tiers->start();
 
   EC_ASSIGN_OR_RETURN(state.rejected,
                       mqtt::RejectedMessages::open(*state.engine, *state.catalog, *state.ingest,

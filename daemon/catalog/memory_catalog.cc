@@ -6,6 +6,7 @@
 
 #include "catalog/catalog_format.h"
 #include "catalog/series_memo.h"
+#include "catalog/tier_spaces.h"
 #include "edgecase/random.h"
 #include "wire/names.h"
 
@@ -189,6 +190,7 @@ Status MemoryCatalog::drop_namespace(std::string_view name) {
   WriteBatch nothing;
   nothing.set_makes_room();
   EC_TRY(engine_.write(nothing, Durability::Sync));
+  EC_TRY(drop_tier_spaces(engine_, id));
   EC_TRY(engine_.drop_namespace(id));
   forget_rows_of(name);
   // Cut short here, the records are removed by the next load().

@@ -14,6 +14,7 @@
 #include "config/forward_target.h"
 #include "config/settings_table.h"
 #include "config/toml_characters.h"
+#include "wire/keeping.h"
 #include "wire/suggest.h"
 #include "wire/time_text.h"
 
@@ -330,12 +331,10 @@ class FileReader {
       return error(node.source(), key,
                    "is " + std::string(type_in_words(node)) + ", use text in quotes");
     }
-    const auto duration = wire::parse_duration_ns(target);
-    if (rule_key.name == "retention" && target != "forever" && (!duration.ok() || *duration == 0)) {
-      return error(node.source(), key,
-                   "\"" + target + "\" is not a duration, use 30d, 12h, 90m or forever");
-    }
-    return ok();
+    if (rule_key.name != "retention") return ok();
+    const Status kept = wire::parse_keeping(target).status();
+    if (kept.ok()) return ok();
+    return error(node.source(), key, kept.message());
   }
 
   const std::string& name_;

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <limits>
 
+#include "wire/keeping.h"
 #include "wire/time_text.h"
 
 namespace edgecase::config {
@@ -37,8 +38,10 @@ const std::array kTable = {
             "With on-full reject: what writes leave free on each drive for others, or a sixteenth "
             "of a smaller one; 0 for nothing.",
             0, kTiB},
-    Setting{"storage.retention", SettingKind::Duration, EC_MEMBER(std::string, storage.retention),
-            "How long readings of devices without a rule are kept."},
+    Setting{
+        "storage.retention", SettingKind::Keeping, EC_MEMBER(std::string, storage.retention),
+        "How long readings of devices without a rule are kept; `7d then 1m:90d then 1h:forever` "
+        "keeps windows of a minute, then of an hour, in their place."},
     Setting{"storage.expiry", SettingKind::Choice, EC_MEMBER(std::string, storage.expiry),
             "Expired bytes are gone within a stated bound, or within 1 s (exact).", 0, 0,
             "bounded|exact"},
@@ -223,7 +226,8 @@ const std::array kRuleKeys = {
         "JSON pointer to an array of records with times of their own; \"/\": the message is it."},
     RuleKey{"namespace", &MqttRuleSettings::namespace_name, "Namespace of the readings."},
     RuleKey{"qos", nullptr, "0 or 1."},
-    RuleKey{"retention", &MqttRuleSettings::retention, "How long its readings are kept."},
+    RuleKey{"retention", &MqttRuleSettings::retention,
+            "How long its readings are kept, as storage.retention."},
     RuleKey{"owner", &MqttRuleSettings::owner, "Whose data it is; of devices that are new."},
     RuleKey{"purpose", &MqttRuleSettings::purpose,
             "What the data may be used for, as in \"heating,billing\"; of devices that are new."},
@@ -355,6 +359,10 @@ Status set_from_text(const Setting& setting, std::string_view text, Settings& se
           text != "forever" && (!duration.ok() || *duration == 0)) {
         return invalid_argument(quoted(text) + " is not a duration, use 30d, 12h, 90m or forever");
       }
+      (*as_text)(settings) = text;
+      return ok();
+    case SettingKind::Keeping:
+      EC_TRY(wire::parse_keeping(text).status());
       (*as_text)(settings) = text;
       return ok();
     case SettingKind::Size: {

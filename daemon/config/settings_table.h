@@ -22,6 +22,7 @@ enum class SettingKind : unsigned char {
   File,      // a path, or credential:NAME (credentials.h)
   Choice,    // one of Setting::choices
   Duration,  // "15m", or "forever"
+  Keeping,   // the same, and tiers: "7d then 1m:90d" (wire/keeping.h)
   Size,      // bytes: "64MiB", or a whole number
   Number,
   Flag,  // true or false

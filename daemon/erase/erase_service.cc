@@ -4,6 +4,7 @@
 #include <iterator>
 #include <utility>
 
+#include "catalog/tier_spaces.h"
 #include "erase/erase_jobs.h"
 #include "erase/erase_records.h"
 #include "erase/mentions.h"
@@ -144,6 +145,21 @@ Amount EraseService::amount_of(const catalog::SeriesEntry& entry, TimeRange rang
   return amount;
 }
 
+// The same of what its tiers keep of the range.
+std::uint64_t EraseService::windows_of(const catalog::SeriesEntry& entry, TimeRange range) {
+  std::uint64_t windows = 0;
+  if (parts_.retention.marks().find(entry.id).before_ns == INT64_MIN) return windows;
+  for (const catalog::TierSpace& tier :
+       catalog::tier_spaces_of(parts_.engine, entry.id.namespace_id)) {
+    const catalog::SeriesId counts =
+        catalog::tier_series(tier.id, entry.id, catalog::TierColumn::Count);
+    const KeyRange keys = range_of_series(counts, whole_windows(range, tier.every_ns));
+    const auto stats = parts_.engine.range_stats(tier.id, keys, {});
+    if (stats.ok()) windows += stats->entries;
+  }
+  return windows;
+}
+
 Result<ErasePreview> EraseService::preview(const auth::Principal& principal,
                                            const EraseRequest& request) {
   EC_ASSIGN_OR_RETURN(const EraseTarget target,
@@ -161,8 +177,10 @@ Result<ErasePreview> EraseService::preview(const auth::Principal& principal,
     if (!entry.ok()) continue;  // it has gone meanwhile
     const Amount amount = amount_of(*entry, request.range());
     add(preview.amount, amount);
+    preview.windows += windows_of(*entry, request.range());
     if (preview.matched.size() < kPreviewSeriesMax) preview.matched.push_back({*entry, amount});
   }
+  preview.cuts_windows = preview.windows > 0 && !request.has_all_times();
   return preview;
 }
 
@@ -220,7 +238,9 @@ catalog::Erased EraseService::emptied(const EraseTarget& target, TimeRange range
   for (const catalog::SeriesRow row : target.series) {
     auto entry = parts_.catalog.series_at(row);
     if (!entry.ok()) continue;
+    // What is thinned has windows, and keeps its name.
     const bool has_none =
+        parts_.retention.marks().find(entry->id).before_ns == INT64_MIN &&
         (range.from_ns == INT64_MIN || is_empty(entry->id, {INT64_MIN, range.from_ns})) &&
         (!range.to_ns || is_empty(entry->id, {*range.to_ns, std::nullopt}));
     if (has_none) names.series.push_back(*std::move(entry));
@@ -364,6 +384,7 @@ Result<Certificate> EraseService::make_invisible(const EraseRequest& request,
   Certificate& certificate = plan.certificate;
   WriteBatch batch;
   EC_TRY(tell_readings(parts_.catalog, target, request.range(), take));
+  EC_TRY(tell_windows(parts_.engine, parts_.catalog, target, request.range(), take));
   if (!request.has_all_times())
     EC_TRY(tell_left_copies(parts_.engine, parts_.catalog, target, take));
   EC_TRY(parts_.catalog.plan_erasure(erased, take, batch));

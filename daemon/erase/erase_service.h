@@ -62,6 +62,8 @@ struct ErasePreview {
   };
   std::uint64_t devices = 0, series = 0;  // devices: that go whole
   Amount amount;
+  std::uint64_t windows = 0;  // of tiers, that go along
+  bool cuts_windows = false;  // the range does, and takes them whole
   bool is_everything = false;
   bool takes_whole_devices = false;  // and nothing else
   std::vector<Series> matched;
@@ -164,6 +166,7 @@ class EraseService {
 
   explicit EraseService(const Parts& parts) : parts_(parts) {}
   Status load() EC_EXCLUDES(erase_mutex_, mutex_);
+  std::uint64_t windows_of(const catalog::SeriesEntry& entry, TimeRange range);
   Amount amount_of(const catalog::SeriesEntry& entry, TimeRange range);
   std::optional<std::int64_t> fence_end_ns(FenceKind kind,
                                            std::optional<std::int64_t> newest_ns) const;

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <tuple>
 
+#include "catalog/tier_spaces.h"
 #include "wire/names.h"
 #include "wire/reading_key.h"
 
@@ -259,6 +261,54 @@ Status tell_readings(const catalog::Catalog& catalog, const EraseTarget& target,
   for (const EraseTarget::Device& each : target.devices) {
     EC_TRY(take(catalog::span_of_prefix(
         each.namespace_id, prefix_of({each.namespace_id, each.id, 0}, sizeof(each.id)))));
+  }
+  return ok();
+}
+
+TimeRange whole_windows(TimeRange range, std::int64_t every_ns) {
+  const auto into_window = [=](std::int64_t time_ns) {
+    const std::int64_t into = time_ns % every_ns;
+    return into < 0 ? into + every_ns : into;
+  };
+  TimeRange whole = range;
+  if (__builtin_sub_overflow(range.from_ns, into_window(range.from_ns), &whole.from_ns))
+    whole.from_ns = INT64_MIN;
+  if (!range.to_ns || into_window(*range.to_ns) == 0) return whole;
+  std::int64_t end_ns = 0;
+  whole.to_ns.reset();
+  if (!__builtin_add_overflow(*range.to_ns, every_ns - into_window(*range.to_ns), &end_ns))
+    whole.to_ns = end_ns;
+  return whole;
+}
+
+Status tell_windows(const Engine& engine, const catalog::Catalog& catalog,
+                    const EraseTarget& target, TimeRange range, const catalog::SpanTaker& take) {
+  std::map<NamespaceId, std::vector<catalog::TierSpace>> tiers;
+  const auto tiers_of = [&](NamespaceId id) -> const std::vector<catalog::TierSpace>& {
+    const auto [at, is_new] = tiers.try_emplace(id);
+    if (is_new) at->second = catalog::tier_spaces_of(engine, id);
+    return at->second;
+  };
+  const bool has_all_times = range == TimeRange{};
+  for (const catalog::SeriesRow row : has_all_times ? target.single_series : target.series) {
+    const auto entry = catalog.series_at(row);
+    if (!entry.ok() || entry->id.sensor > catalog::kTierSensorMax) continue;
+    for (const catalog::TierSpace& tier : tiers_of(entry->id.namespace_id)) {
+      const TimeRange whole = whole_windows(range, tier.every_ns);
+      for (std::uint32_t column = 0; column < catalog::kTierColumns; ++column) {
+        KeyRange keys = range_of_series(
+            catalog::tier_series(tier.id, entry->id, static_cast<catalog::TierColumn>(column)),
+            whole);
+        EC_TRY(take({tier.id, std::move(keys.lower), std::move(keys.upper)}));
+      }
+    }
+  }
+  if (!has_all_times) return ok();
+  for (const EraseTarget::Device& each : target.devices) {
+    for (const catalog::TierSpace& tier : tiers_of(each.namespace_id)) {
+      EC_TRY(take(
+          catalog::span_of_prefix(tier.id, prefix_of({tier.id, each.id, 0}, sizeof(each.id)))));
+    }
   }
   return ok();
 }

@@ -97,9 +97,9 @@ constexpr std::array kParameters = {
     ParameterRow{"of_purpose", Holds::Plain},  ParameterRow{"of_object", Holds::Plain},
     ParameterRow{"purpose", Holds::Plain},     ParameterRow{"object", Holds::Plain},
     ParameterRow{"id", Holds::Plain},          ParameterRow{"keep", Holds::Plain},
-    ParameterRow{"from", Holds::Plain},        ParameterRow{"to", Holds::Plain},
-    ParameterRow{"expires", Holds::Plain},     ParameterRow{"after", Holds::Plain},
-    ParameterRow{"transfer", Holds::Plain}};
+    ParameterRow{"then", Holds::Plain},        ParameterRow{"from", Holds::Plain},
+    ParameterRow{"to", Holds::Plain},          ParameterRow{"expires", Holds::Plain},
+    ParameterRow{"after", Holds::Plain},       ParameterRow{"transfer", Holds::Plain}};
 
 // "of_owner" tells an owner, as "owner" does.
 std::string_view kind_of(std::string_view parameter) {

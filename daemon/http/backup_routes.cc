@@ -11,6 +11,7 @@
 #include "http/refusal.h"
 #include "report/compliance_report.h"
 #include "wire/json_values.h"
+#include "wire/keeping.h"
 #include "wire/routes.h"
 
 namespace edgecase::http {
@@ -24,6 +25,7 @@ Json rules_json(const HttpServerParts& parts) {
     rules.push_back({{"namespace", rule.namespace_name.empty() ? "*" : rule.namespace_name},
                      {"select", rule.selector.device + "/" + rule.selector.sensor},
                      {"keep", wire::keep_text(rule.retention_ns)}});
+    if (!rule.tiers.empty()) rules.back()["then"] = wire::tiers_text(rule.tiers);
   }
   return rules;
 }

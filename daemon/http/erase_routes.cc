@@ -282,6 +282,9 @@ Result<Json> get_erase_preview(HttpContext& context, const Call& call) {
   Json json = {{"devices", found.devices}, {"series", found.series}};
   json.update(amount_json(found.amount));
   json["everything"] = found.is_everything;
+  json["windows"] = found.windows;
+  json["windows_note"] =
+      found.cuts_windows ? Json("windows of tiers that the range cuts go whole") : Json(nullptr);
   // Where not all are named here, the record says that they may be any.
   if (found.matched.size() == found.series) {
     query::Reach& reach = call.exchange.audit.reach.emplace();

@@ -138,7 +138,13 @@ Status SchemaChange::set_policy() {
 
 // 0: forever. A shorter life erases: it takes the scope to erase all of the namespace.
 Status SchemaChange::keep(const std::string& name, std::int64_t duration_ns) {
-  const retention::Rule rule{name, {}, duration_ns == 0 ? kRetentionForever : duration_ns};
+  retention::Rule rule{name, {}, duration_ns == 0 ? kRetentionForever : duration_ns};
+  // What the rule says of tiers stays.
+  for (const retention::Rule& each : context_.parts.retention.rules()) {
+    if (each.namespace_name == name && each.selector.device == "*" && each.selector.sensor == "*")
+      rule.tiers = each.tiers;
+  }
+  EC_TRY(wire::check_keeping(rule.keeping()));
   if (!may_do_all(Operation::Write, principal(), name))
     return not_allowed("this token may not write all of " + name +
                        ", and does not say how long it is kept");

@@ -89,6 +89,10 @@ constexpr DocumentedParameter kDocumented[] = {
     {"after@token", ParameterType::Text, "A duration that it holds on.", "1h"},
     {"name", ParameterType::Text, "A namespace's name.", "lab"},
     {"keep", ParameterType::Text, "How long readings are kept: a duration, or forever.", "30d"},
+    {"then", ParameterType::Text,
+     "What readings become when they are no longer kept: windows, and how long these are, with "
+     "commas between.",
+     "1m:90d,1h:forever"},
     {"yes", ParameterType::Flag, "Even where everything would go.", "true"},
     {"as_of", ParameterType::Text, "What held at this time, for a restore.",
      "2025-01-01T00:00:00Z"},

@@ -162,6 +162,12 @@ Result<wire::ReadingFormat> wide_format(const Call& call) {
   return invalid_argument("layout=wide is of csv, ndjson and json");
 }
 
+// What of the answer is made of windows, and what is not there though it was once.
+void tell_tiers(Call& call, const query::TierNote& tiers) {
+  if (const std::string text = tiers.text(); !text.empty())
+    call.response.set_header(wire::routes::kTiersHeader, text);
+}
+
 Status answer_wide(const HttpContext& context, Call& call, const wire::QueryRequest& request) {
   EC_ASSIGN_OR_RETURN(const wire::ReadingFormat format, wide_format(call));
   query::FillRule fill;
@@ -174,6 +180,7 @@ Status answer_wide(const HttpContext& context, Call& call, const wire::QueryRequ
   tell_withheld(call, reach.withheld);
   EC_TRY(rows.status());
   if (reach.has_identities) call.response.set_header(wire::routes::kNotToldHeader, "identity");
+  tell_tiers(call, reach.tiers);
   call.exchange.audit.reach = std::move(reach);
   const std::string content_type(wire::content_type_of(format));
   answer_in_pieces(
@@ -195,6 +202,7 @@ void answer_readings(const HttpContext& context, Call& call,
                      Result<std::unique_ptr<query::ReadingCursor>> cursor, query::Reach reach,
                      const std::vector<catalog::SeriesRow>& series, bool rows_tell_lacks = false) {
   tell_withheld(call, reach.withheld);
+  if (cursor.ok()) tell_tiers(call, reach.tiers);
   reach.series = nullptr;
   if (const auto columnar = parse_columnar_format(call.parameter("format"))) {
     if (!cursor.ok()) return call.answer_error(cursor.status());

@@ -9,6 +9,7 @@
 #include "http/http_routes.h"
 #include "http/refusal.h"
 #include "wire/json_values.h"
+#include "wire/keeping.h"
 #include "wire/routes.h"
 #include "wire/time_text.h"
 
@@ -24,7 +25,7 @@ constexpr std::size_t kGroupPage = 500;
 
 // Makes a rule for each device of which something is said, where anything is stored of it.
 Status each_of_group(const HttpContext& context, const std::string& wanted,
-                     const catalog::DeviceFilter& filter, std::int64_t retention_ns,
+                     const catalog::DeviceFilter& filter, const wire::Keeping& keeping,
                      const std::function<Status(const Rules&)>& take) {
   bool is_any = false;
   catalog::DevicePage page{std::nullopt, kGroupPage};
@@ -36,7 +37,7 @@ Status each_of_group(const HttpContext& context, const std::string& wanted,
       if (wanted.empty() && name.namespace_name.starts_with('_')) continue;
       const wire::Selector one{wire::escape_name(name.device), "*"};
       if (!context.parts.catalog.select_rows(name.namespace_name, one).empty())
-        rules.push_back({name.namespace_name, one, retention_ns});
+        rules.push_back({name.namespace_name, one, keeping.raw_ns, keeping.tiers});
     }
     if (!rules.empty()) EC_TRY(take(rules));
     is_any = is_any || !rules.empty();
@@ -47,7 +48,7 @@ Status each_of_group(const HttpContext& context, const std::string& wanted,
 }
 
 // What a rule is asked for of, in pages: selectors, or a group of devices.
-Status each_rules(const HttpContext& context, const Call& call, std::int64_t retention_ns,
+Status each_rules(const HttpContext& context, const Call& call, const wire::Keeping& keeping,
                   const std::function<Status(const Rules&)>& take) {
   EC_ASSIGN_OR_RETURN(const wire::Selection selection, selection_parameters(call));
   EC_ASSIGN_OR_RETURN(const catalog::DeviceFilter filter, filter_parameters(call));
@@ -56,22 +57,22 @@ Status each_rules(const HttpContext& context, const Call& call, std::int64_t ret
         "say of what: select, or of which devices (owner, purpose, object, label)");
   }
   const std::string wanted = namespace_parameter(call);
-  if (!filter.empty()) return each_of_group(context, wanted, filter, retention_ns, take);
+  if (!filter.empty()) return each_of_group(context, wanted, filter, keeping, take);
   Rules rules;
   for (const wire::Selector& each : selection.selectors) {
     const bool is_there =
         std::any_of(rules.begin(), rules.end(), [&each](const retention::Rule& rule) {
           return rule.selector.device == each.device && rule.selector.sensor == each.sensor;
         });
-    if (!is_there) rules.push_back({wanted, each, retention_ns});
+    if (!is_there) rules.push_back({wanted, each, keeping.raw_ns, keeping.tiers});
   }
   return take(rules);
 }
 
 // All of them. Busy: more than there may be.
-Result<Rules> rules_of(const HttpContext& context, const Call& call, std::int64_t retention_ns) {
+Result<Rules> rules_of(const HttpContext& context, const Call& call, const wire::Keeping& keeping) {
   Rules all;
-  EC_TRY(each_rules(context, call, retention_ns, [&all](const Rules& rules) {
+  EC_TRY(each_rules(context, call, keeping, [&all](const Rules& rules) {
     all.insert(all.end(), rules.begin(), rules.end());
     return all.size() > retention::kRulesMax ? retention::too_many_rules() : ok();
   }));
@@ -84,19 +85,32 @@ std::string text_of(const Call& call, const Rules& rules) {
   return rules.front().selector.device + "/" + rules.front().selector.sensor;
 }
 
-Result<std::int64_t> keep_parameter(const Call& call) {
+// keep=7d, and then=1m:90d,1h:forever.
+Result<wire::Keeping> keep_parameters(const Call& call) {
   const std::string text = call.parameter("keep");
-  if (text == "forever") return kRetentionForever;
   if (text.empty()) return invalid_argument("the parameter keep is missing, use 30d or forever");
-  EC_ASSIGN_OR_RETURN(const std::int64_t retention_ns, wire::parse_duration_ns(text));
-  if (retention_ns == 0) return invalid_argument("keep is zero: nothing would be kept");
-  return retention_ns;
+  wire::Keeping keeping;
+  if (text != "forever") {
+    EC_ASSIGN_OR_RETURN(keeping.raw_ns, wire::parse_duration_ns(text));
+    if (keeping.raw_ns == 0) return invalid_argument("keep is zero: nothing would be kept");
+  }
+  EC_ASSIGN_OR_RETURN(keeping.tiers, wire::parse_tiers(call.parameter("then")));
+  EC_TRY(wire::check_keeping(keeping));
+  return keeping;
+}
+
+Json tiers_json(const std::vector<wire::Tier>& tiers) {
+  Json list = Json::array();
+  for (const wire::Tier& tier : tiers) list.push_back(wire::tier_text(tier));
+  return list;
 }
 
 Json rule_json(const retention::Rule& rule) {
-  return {{"namespace", rule.namespace_name.empty() ? "*" : rule.namespace_name},
-          {"select", rule.selector.device + "/" + rule.selector.sensor},
-          {"keep", wire::keep_text(rule.retention_ns)}};
+  Json json = {{"namespace", rule.namespace_name.empty() ? "*" : rule.namespace_name},
+               {"select", rule.selector.device + "/" + rule.selector.sensor},
+               {"keep", wire::keep_text(rule.retention_ns)}};
+  if (!rule.tiers.empty()) json["then"] = tiers_json(rule.tiers);
+  return json;
 }
 
 // Notes the devices of a group, which the audit log names.
@@ -121,21 +135,28 @@ Json preview_json(HttpContext& context, const retention::Preview& preview) {
                {"readings", preview.readings},
                {"erased_readings", preview.count},
                {"erased_bytes", preview.bytes},
+               {"thinned_readings", preview.thinned},
+               {"erased_windows", preview.windows},
                {"oldest", wire::time_or_null(preview.oldest_ns)},
                {"next", wire::time_or_null(preview.next_ns)},
                {"level", erase::level_name(reach.level)},
                {"level_why", reach.why.empty() ? Json(nullptr) : Json(reach.why)}};
   Json affected = Json::array();
   for (const retention::PreviewSeries& series : preview.affected) {
-    affected.push_back({{"namespace", series.entry.namespace_name},
-                        {"device", series.entry.device},
-                        {"sensor", series.entry.sensor},
-                        {"keep_now", wire::keep_text(series.now_ns)},
-                        {"keep_then", wire::keep_text(series.then_ns)},
-                        {"erased_readings", series.count},
-                        {"erased_bytes", series.bytes},
-                        {"oldest", wire::time_or_null(series.oldest_ns)},
-                        {"next", wire::time_or_null(series.next_ns)}});
+    Json row = {{"namespace", series.entry.namespace_name},
+                {"device", series.entry.device},
+                {"sensor", series.entry.sensor},
+                {"keep_now", wire::keep_text(series.now.raw_ns)},
+                {"keep_then", wire::keep_text(series.then.raw_ns)},
+                {"erased_readings", series.count},
+                {"erased_bytes", series.bytes},
+                {"thinned_readings", series.thinned},
+                {"erased_windows", series.windows},
+                {"oldest", wire::time_or_null(series.oldest_ns)},
+                {"next", wire::time_or_null(series.next_ns)}};
+    if (!series.now.tiers.empty()) row["tiers_now"] = tiers_json(series.now.tiers);
+    if (!series.then.tiers.empty()) row["tiers_then"] = tiers_json(series.then.tiers);
+    affected.push_back(std::move(row));
   }
   json["affected"] = std::move(affected);
   return json;
@@ -158,11 +179,11 @@ Status check_rules_as_of(const HttpContext& context, const Call& call, const Rul
 // A rule that would erase all that it is for needs `yes=true`.
 Result<Json> set_rule(HttpContext& context, const Call& call) {
   EC_TRY(auth::authorize_administration(call.principal()));
-  EC_ASSIGN_OR_RETURN(const std::int64_t retention_ns, keep_parameter(call));
-  EC_ASSIGN_OR_RETURN(const Rules rules, rules_of(context, call, retention_ns));
+  EC_ASSIGN_OR_RETURN(const wire::Keeping keeping, keep_parameters(call));
+  EC_ASSIGN_OR_RETURN(const Rules rules, rules_of(context, call, keeping));
   EC_TRY(check_rules_as_of(context, call, rules));
   EC_ASSIGN_OR_RETURN(const retention::Preview preview,
-                      context.parts.retention.preview_all(rules, retention_ns));
+                      context.parts.retention.preview_all(rules, keeping));
   if (preview.erases_everything() && call.parameter("yes") != "true")
     return invalid_argument("this rule would erase all " + std::to_string(preview.count) +
                             " readings of " + text_of(call, rules) +
@@ -173,6 +194,8 @@ Result<Json> set_rule(HttpContext& context, const Call& call) {
   const bool is_one = call.has("select") && rules.size() == 1;
   Json json = is_one ? rule_json(rules.front()) : rules_json(rules);
   json["erased_readings"] = preview.count;
+  json["thinned_readings"] = preview.thinned;
+  json["erased_windows"] = preview.windows;
   json["series"] = preview.series;
   return json;
 }
@@ -187,9 +210,10 @@ void get_retention(HttpContext& context, Call& call) {
     if (wanted.empty() || rule.namespace_name.empty() || rule.namespace_name == wanted)
       rules.push_back(rule_json(rule));
   }
-  call.answer_json(200,
-                   wire::dump({{"default", wire::keep_text(context.parts.retention.default_ns())},
-                               {"rules", std::move(rules)}}));
+  const wire::Keeping& by_default = context.parts.retention.by_default();
+  Json json = {{"default", wire::keep_text(by_default.raw_ns)}, {"rules", std::move(rules)}};
+  if (!by_default.tiers.empty()) json["default_then"] = tiers_json(by_default.tiers);
+  call.answer_json(200, wire::dump(json));
 }
 
 void post_retention(HttpContext& context, Call& call) {
@@ -220,7 +244,7 @@ Result<Json> delete_retention(HttpContext& context, const Call& call) {
     }
     return ok();
   };
-  EC_TRY(each_rules(context, call, kRetentionForever, clear_all));
+  EC_TRY(each_rules(context, call, {}, clear_all));
   if (cleared == 0) return left.empty() ? status : left.front().why;
   if (!call.has("select")) return Json{{"cleared", true}, {"rules", cleared}};
   Json json = {{"cleared", true}};
@@ -233,14 +257,13 @@ Result<Json> get_retention_preview(HttpContext& context, const Call& call) {
   EC_TRY(auth::authorize_administration(call.principal()));
   const bool clears = call.parameter("clear") == "true";
   if (clears && call.has("keep")) return invalid_argument("a rule is either set or cleared");
-  std::optional<std::int64_t> retention_ns;
+  if (!call.has("keep") && call.has("then"))
+    return invalid_argument("then is of what comes after keep, which is missing");
   if (call.has("keep")) {
-    EC_ASSIGN_OR_RETURN(retention_ns, keep_parameter(call));
-  }
-  if (retention_ns) {
-    EC_ASSIGN_OR_RETURN(const Rules rules, rules_of(context, call, *retention_ns));
+    EC_ASSIGN_OR_RETURN(const wire::Keeping keeping, keep_parameters(call));
+    EC_ASSIGN_OR_RETURN(const Rules rules, rules_of(context, call, keeping));
     EC_ASSIGN_OR_RETURN(const retention::Preview preview,
-                        context.parts.retention.preview_all(rules, retention_ns));
+                        context.parts.retention.preview_all(rules, keeping));
     note_reach(call, rules);
     return preview_json(context, preview);
   }
@@ -253,7 +276,7 @@ Result<Json> get_retention_preview(HttpContext& context, const Call& call) {
     note_reach(call, rules);
     return ok();
   };
-  EC_TRY(each_rules(context, call, kRetentionForever, look_at));
+  EC_TRY(each_rules(context, call, {}, look_at));
   return preview_json(context, preview);
 }
 

@@ -201,22 +201,26 @@ void IngestPipeline::redate(Slice& slice) const {
   slice.readings = slice.redated;
 }
 
-// What was erased does not come back, nor what made room for later readings.
+// What was erased or evicted does not come back, and what has become a tier takes no more.
 Status IngestPipeline::refuse(const IngestRequest& request, Slice& slice,
                               const Outcome& outcome) const {
   const std::span<const wire::Reading> readings = slice.readings;
-  std::vector<bool> erased, evicted;
+  std::vector<bool> erased, evicted, late;
   if (fences_ != nullptr) erased = fences_->refused(readings, request.copied, &catalog_);
   if (eviction_ != nullptr) evicted = eviction_->refused(readings);
-  if (erased.empty() && evicted.empty()) return ok();
+  if (retention_ != nullptr) late = retention_->marks().refused(readings, catalog_);
+  if (erased.empty() && evicted.empty() && late.empty()) return ok();
   // Where nobody is told of parts, a bad value is an error whatever becomes of its reading.
   if (!outcome.takes_parts) EC_TRY(check_values(readings));
   erased.resize(readings.size());
   evicted.resize(readings.size());
+  late.resize(readings.size());
   std::vector<bool> left_out(readings.size());
   for (std::size_t i = 0; i < readings.size(); ++i) {
-    left_out[i] = erased[i] || evicted[i];
-    if (left_out[i]) slice.lost.push_back({&readings[i], erased[i] ? Loss::Erased : Loss::Evicted});
+    left_out[i] = erased[i] || evicted[i] || late[i];
+    if (!left_out[i]) continue;
+    const Loss loss = erased[i] ? Loss::Erased : evicted[i] ? Loss::Evicted : Loss::Expired;
+    slice.lost.push_back({&readings[i], loss});
   }
   slice.leave_out(left_out);
   return ok();
@@ -265,7 +269,7 @@ Status IngestPipeline::introduce(const IngestRequest& request, const Slice& slic
   if (devices_ == nullptr || !slice.has_new) return ok();
   const wire::Reading* last = nullptr;
   for (const wire::Reading& reading : slice.readings) {
-    if (reading.metadata == nullptr) continue;
+    if (reading.metadata == nullptr || !reading.metadata->is_of_device()) continue;
     if (last != nullptr && last->device == reading.device &&
         last->namespace_name == reading.namespace_name) {
       continue;
@@ -350,12 +354,9 @@ void IngestPipeline::account(IngestRequest& request, const Slice& slice, Outcome
     outcome.refuse(each.reading, each.why);
     note_refused(each.reading);
   }
-  if (!slice.lost.empty()) {
-    const auto erased = static_cast<std::uint64_t>(
-        std::count_if(slice.lost.begin(), slice.lost.end(),
-                      [](const LostReading& each) { return each.loss == Loss::Erased; }));
-    if (erased > 0) fences_->count_refused(erased);
-    if (erased < slice.lost.size()) eviction_->count_refused(slice.lost.size() - erased);
+  for (const LostReading& each : slice.lost) {
+    if (each.loss == Loss::Erased) fences_->count_refused(1);
+    if (each.loss == Loss::Evicted) eviction_->count_refused(1);
   }
   // What is not stored is not counted, or a drive that refuses would use up every token.
   rates_.charge(slice.ids, clock_.boot_ns());

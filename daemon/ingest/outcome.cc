@@ -196,9 +196,9 @@ void Losses::append_lost(std::span<const wire::Reading> readings,
     const wire::Reading& reading = readings[i];
     if (last == nullptr || !(*last == ids[i])) {
       last = &ids[i];
-      retention_ns = retention_->retention_ns({std::string(reading.namespace_name),
-                                               std::string(reading.device),
-                                               std::string(reading.sensor), *last});
+      retention_ns =
+          retention_->expiry_ns({std::string(reading.namespace_name), std::string(reading.device),
+                                 std::string(reading.sensor), *last});
     }
     if (is_past(times[i], retention_ns) && !counted.contains(static_cast<std::uint32_t>(i)))
       lost.push_back({&reading, Loss::Expired});

@@ -27,7 +27,7 @@
 namespace edgecase::ingest {
 
 enum class Loss : std::uint8_t {
-  Expired,   // older than its rule keeps: it was gone when it was stored
+  Expired,   // older than its rule keeps: it was gone when it was stored, or its tier is made
   Replaced,  // another one of the same batch, behind it, has its series and time
   Erased,    // its time was erased, and is not taken again
   Evicted,   // its time made room for later ones

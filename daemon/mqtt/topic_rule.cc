@@ -5,6 +5,7 @@
 #include "edgecase/retention.h"
 #include "mqtt/json_leaves.h"
 #include "mqtt/presets.h"
+#include "wire/keeping.h"
 #include "wire/names.h"
 #include "wire/reading.h"
 #include "wire/time_text.h"
@@ -99,10 +100,16 @@ Status apply_settings(const config::MqttRuleSettings& settings, Route& route) {
   return ok();
 }
 
-// owner, and purpose as "heating,billing".
+// retention; owner, and purpose as "heating,billing".
 Status compile_metadata(const config::MqttRuleSettings& settings, TopicRule& rule) {
-  if (settings.owner.empty() && settings.purpose.empty()) return ok();
   wire::TopicMetadata metadata;
+  if (!settings.retention.empty()) {
+    EC_ASSIGN_OR_RETURN(wire::Keeping keeping, wire::parse_keeping(settings.retention));
+    rule.retention_ns = keeping.raw_ns;
+    metadata.tiers = std::move(keeping.tiers);
+  }
+  if (!metadata.tiers.empty()) rule.metadata = metadata;
+  if (settings.owner.empty() && settings.purpose.empty()) return ok();
   metadata.owner = settings.owner;
   if (!settings.owner.empty()) EC_TRY(in_key("owner", wire::check_name("owner", settings.owner)));
   std::string_view rest = settings.purpose;
@@ -148,11 +155,6 @@ Result<TopicRule> compile_rule(const config::MqttRuleSettings& settings, std::si
   rule.qos = settings.qos;
   rule.topic = settings.topic;
   rule.preset = settings.preset;
-  if (settings.retention == "forever") {
-    rule.retention_ns = kRetentionForever;
-  } else if (!settings.retention.empty()) {
-    EC_ASSIGN_OR_RETURN(rule.retention_ns, wire::parse_duration_ns(settings.retention));
-  }
   Status said = compile_metadata(settings, rule);
   if (Status status = said.ok() ? compile_into(settings, rule) : said; !status.ok()) {
     std::string where = "mqtt.rule " + std::to_string(number);

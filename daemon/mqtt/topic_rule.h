@@ -86,7 +86,7 @@ struct TopicRule {
   std::string topic;
   std::string preset;
   std::int64_t retention_ns = wire::kRetentionOfNoTopic;  // of readings it takes
-  std::optional<wire::TopicMetadata> metadata;            // of devices that are new
+  std::optional<wire::TopicMetadata> metadata;            // of new devices, and tiers
   std::vector<Route> routes;
 };
 

@@ -119,6 +119,16 @@ void NumberSum::add(const NumberSummary& summary) {
   add_compensated(summary.sum_low);
 }
 
+void NumberSum::add(std::uint64_t count, const Value& sum) {
+  if (count == 0) return;
+  if (sum.type == ValueType::Float64) {
+    add_float64(sum.float64);
+  } else {
+    add_int64(as_int64(sum));
+  }
+  count_ += count - 1;
+}
+
 double NumberSum::total() const {
   return sum_ + compensation_ + static_cast<double>(int_sum_) * scale_;
 }
@@ -272,6 +282,36 @@ bool Aggregator::takes_summaries() const {
     case Aggregate::Sum:
     case Aggregate::Mean: return true;
     default: return false;
+  }
+}
+
+bool Aggregator::takes_tiers() const {
+  switch (aggregate_) {
+    case Aggregate::Count:
+    case Aggregate::First:
+    case Aggregate::Last:
+    case Aggregate::Min:
+    case Aggregate::Max:
+    case Aggregate::Sum:
+    case Aggregate::Mean: return true;
+    default: return false;
+  }
+}
+
+void Aggregator::add(const TierWindow& window) {
+  const auto add_known = [this](const std::optional<Value>& value) {
+    if (value) add(*value);
+  };
+  switch (aggregate_) {
+    case Aggregate::Mean:
+    case Aggregate::Sum:
+      if (window.sum) sum_.add(window.numbers, *window.sum);
+      break;
+    case Aggregate::Min: add_known(window.min); break;
+    case Aggregate::Max: add_known(window.max); break;
+    case Aggregate::First: add_known(window.first); break;
+    case Aggregate::Last: add_known(window.last); break;
+    default: readings_ += window.count; break;
   }
 }
 

@@ -25,6 +25,7 @@
 #include "edgecase/iterator.h"
 #include "query/large_text.h"
 #include "query/percentile.h"
+#include "query/tier_windows.h"
 #include "wire/numbers.h"
 #include "wire/query_request.h"
 #include "wire/reading.h"
@@ -49,6 +50,8 @@ class NumberSum {
   // The same of many: with the same result.
   void add(const wire::Numbers& numbers);
   void add(const NumberSummary& summary);
+  // Adds `count` numbers by their sum.
+  void add(std::uint64_t count, const wire::Value& sum);
   std::uint64_t count() const { return count_; }
   wire::Value sum() const;
   double mean() const;  // count() > 0
@@ -98,6 +101,10 @@ class Aggregator {
   // As add() of each of them, for sum and mean within 2^-52 of the result and (n * 2^-52)^2 of the
   // sum of n magnitudes. Only when takes_summaries().
   void add(const NumberSummary& summary);
+  // Whether what a tier keeps of a window will do in place of its readings.
+  bool takes_tiers() const;
+  // As add() of each of them, for sum and mean within 2^-53 of each window's sum.
+  void add(const TierWindow& window);
   // Whether add() will keep the reading as it is; one with a large text is added like this then.
   bool keeps_next() const;
   void add(std::unique_ptr<LargeText> large);

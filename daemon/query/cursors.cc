@@ -156,6 +156,15 @@ void WindowCursor::open_window(std::int64_t time_ns) {
 Status WindowCursor::fill_window() {
   while (scan_.valid()) {
     if (!is_in_window(scan_.time_ns())) break;
+    if (scan_.is_on_window()) {
+      aggregator_.add(scan_.window());
+      note_time(scan_.time_ns());
+      ++account_.windows_from_tiers;
+      EC_TRY(scan_.go_on());
+      scan_.next();
+      if (scan_.has_moved() || is_window_revoked()) EC_TRY(begin_window_anew());
+      continue;
+    }
     if (take_summary()) {
       EC_TRY(scan_.go_on());
       if (is_window_revoked()) EC_TRY(begin_window_anew());
@@ -184,7 +193,7 @@ Status WindowCursor::fill_window() {
     }
     EC_TRY(scan_.go_on(count));
     scan_.skip(count);
-    if (is_window_revoked()) EC_TRY(begin_window_anew());
+    if (scan_.has_moved() || is_window_revoked()) EC_TRY(begin_window_anew());
   }
   return scan_.status();
 }
@@ -268,6 +277,7 @@ bool WindowCursor::take_extreme(wire::Reading& reading) {
 
 Result<bool> WindowCursor::next(wire::Reading& reading) {
   EC_TRY(scan_.wake().status());
+  static_cast<void>(scan_.has_moved());  // to the beginning of the window that is next
   while (limit_ > 0) {
     if (take_extreme(reading)) return true;
     const auto time_ns = next_time();

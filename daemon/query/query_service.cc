@@ -320,8 +320,7 @@ Result<std::unique_ptr<ReadingCursor>> QueryService::query_at(
 Result<std::unique_ptr<ReadingCursor>> QueryService::run(const wire::QueryRequest& request,
                                                          Found found,
                                                          std::shared_ptr<const Snapshot> moment,
-                                                         const Reach* reach,
-                                                         std::uint64_t large_bytes) {
+                                                         Reach* reach, std::uint64_t large_bytes) {
   const bool from_the_beginning = request.from_ns == kFirstTime;
   ReadOptions options;
   options.snapshot = std::move(moment);
@@ -335,7 +334,17 @@ Result<std::unique_ptr<ReadingCursor>> QueryService::run(const wire::QueryReques
   options.summaries = is_aggregate && Aggregator(aggregate, request.descending).takes_summaries();
   const TimeRange range{request.from_ns, request.to_ns};
   options.passes_drive_away = is_aggregate && request.lacks_to_ns.has_value();
-  SeriesScan scan(engine_, catalog_, std::move(found.series), range, options);
+  TierReading tiers;
+  if (marks_ != nullptr && marks_->latest_ns() > request.from_ns) {
+    const auto of_windows = is_aggregate ? std::optional(aggregate) : std::nullopt;
+    tiers = query::read_tiers(engine_, *marks_, request.from_ns, request.every_ns, of_windows);
+    for (const catalog::SeriesRow row : found.series) {
+      const auto entry = catalog_.series_at(row);
+      if (reach != nullptr && entry.ok())
+        note_tiers(*marks_, entry->id, request.from_ns, request.every_ns, of_windows, reach->tiers);
+    }
+  }
+  SeriesScan scan(engine_, catalog_, std::move(found.series), range, options, std::move(tiers));
   scan.leave_out(std::move(found.left_out));
   const std::uint64_t limit = request.limit.value_or(kNoLimit);
   if (!is_aggregate) {

@@ -29,6 +29,7 @@
 #include "query/left_out.h"
 #include "query/listings.h"
 #include "query/query_limits.h"
+#include "query/tier_choice.h"
 #include "wire/numbers.h"
 #include "wire/query_request.h"
 #include "wire/reading.h"
@@ -40,6 +41,7 @@ struct ReadAccount {
   std::uint64_t groups_from_metadata = 0;  // told of by the metadata drive alone
   std::uint64_t readings_from_metadata = 0;
   std::uint64_t readings_decoded = 0;
+  std::uint64_t windows_from_tiers = 0;
 };
 
 // Readings one by one: ordered by namespace, series, then time (newest first with `descending`).
@@ -81,6 +83,7 @@ struct Reach {
   std::vector<std::pair<std::string, std::string>> devices;
   std::uint64_t more = 0;       // ... and how many others
   bool has_identities = false;  // of series, which their names do not tell
+  TierNote tiers = {};          // what stood for readings that are gone
   // In: where the rows of the series go that are read, in their order; null: nowhere.
   std::vector<catalog::SeriesRow>* series = nullptr;
   // In: one question is made of several, which may ask for the same devices.
@@ -214,6 +217,9 @@ class QueryService {
     const MutexLock lock(limits_mutex_);
     return limits_;
   }
+  // Before it is used: how far series are thinned. It outlives the service; null: none is.
+  void read_tiers(const retention::TierMarks* marks) { marks_ = marks; }
+  const retention::TierMarks* marks() const { return marks_; }
   Engine& engine() const { return engine_; }
   const catalog::Catalog& catalog() const { return catalog_; }
 
@@ -227,8 +233,7 @@ class QueryService {
   Result<Found> select_requested(const auth::Principal& principal,
                                  const wire::QueryRequest& request) const;
   Result<std::unique_ptr<ReadingCursor>> run(const wire::QueryRequest& request, Found found,
-                                             std::shared_ptr<const Snapshot> moment,
-                                             const Reach* reach,
+                                             std::shared_ptr<const Snapshot> moment, Reach* reach,
                                              std::uint64_t large_bytes = kLargeTextBytes);
   Result<Found> find_readable(const auth::Principal& principal, const wire::QueryRequest& request,
                               Reach* reach) const;
@@ -241,6 +246,7 @@ class QueryService {
   Engine& engine_;
   const catalog::Catalog& catalog_;
   const catalog::DeviceIndex* const devices_;
+  const retention::TierMarks* marks_ = nullptr;
   SeriesSummaries summaries_;
   mutable Mutex limits_mutex_;
   QueryLimits limits_ EC_GUARDED_BY(limits_mutex_);

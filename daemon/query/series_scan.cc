@@ -73,12 +73,13 @@ wire::Lack lack_of(const std::vector<Damaged::Range>& damaged, std::int64_t firs
 
 SeriesScan::SeriesScan(Engine& engine, const catalog::Catalog& catalog,
                        std::vector<catalog::SeriesRow> series, const TimeRange& range,
-                       const ReadOptions& options)
+                       const ReadOptions& options, TierReading tiers)
     : engine_(engine),
       catalog_(catalog),
       series_(std::move(series)),
       range_(range),
       options_(options),
+      tiers_(std::move(tiers)),
       damaged_(std::make_shared<Damaged>()),
       is_of_moment_(options.snapshot != nullptr) {
   options_.on_damage = [damaged = damaged_](const DamagedKeys& keys) {
@@ -106,6 +107,11 @@ Status SeriesScan::open_series() {
   if (options_.snapshot == nullptr) take_snapshot();
   const catalog::SeriesId& id = series().id;
   EC_ASSIGN_OR_RETURN(iterator_, engine_.scan(id.namespace_id, key_range(id, range_), options_));
+  if (!tiers_.choose) return ok();
+  const auto tier = tiers_.choose(series());
+  if (!tier) return ok();
+  EC_ASSIGN_OR_RETURN(windows_, TierWindows::open(engine_, *tier, id, range_.from_ns, range_.to_ns,
+                                                  tiers_.columns, options_));
   return ok();
 }
 
@@ -124,10 +130,31 @@ bool SeriesScan::let_go() {
 Result<bool> SeriesScan::wake() {
   if (resting_at_.empty()) return true;
   const Bytes key = std::exchange(resting_at_, {});
+  if (tiers_.choose) {
+    EC_TRY(seek(first_of_window(wire::time_of_reading_key(key.data()))));
+    has_moved_ = true;
+    return true;
+  }
   EC_TRY(open_series());
   iterator_->seek(key);
   EC_TRY(iterator_->status());
   return iterator_->valid() && iterator_->key() == ByteView(key);
+}
+
+// Where what is asked for at that time begins, in the direction of the scan.
+std::int64_t SeriesScan::first_of_window(std::int64_t time_ns) const {
+  const bool is_forward = options_.direction == Direction::Forward;
+  if (tiers_.every_ns == 0) {
+    const auto last_ns = std::numeric_limits<std::int64_t>::max();
+    return is_forward ? range_.from_ns : range_.to_ns.value_or(last_ns);
+  }
+  std::int64_t into = time_ns % tiers_.every_ns;
+  if (into < 0) into += tiers_.every_ns;
+  std::int64_t first_ns = 0;
+  const bool is_beyond =
+      is_forward ? __builtin_sub_overflow(time_ns, into, &first_ns)
+                 : __builtin_add_overflow(time_ns, tiers_.every_ns - into - 1, &first_ns);
+  return is_beyond ? time_ns : first_ns;
 }
 
 // However long nobody asks for anything else: files of before a revocation are not kept meanwhile.
@@ -139,7 +166,9 @@ void SeriesScan::next() {
     if (!stands.ok()) return drop_iterator();
     if (!*stands) return;
   }
-  if (is_held()) {
+  if (is_on_window()) {
+    windows_->next();
+  } else if (is_held()) {
     ++at_;
   } else if (iterator_ != nullptr) {
     iterator_->next();
@@ -147,6 +176,7 @@ void SeriesScan::next() {
 }
 
 wire::Numbers SeriesScan::numbers() {
+  if (is_on_window()) return {};
   if (!is_held()) {
     if (iterator_ == nullptr || !iterator_->valid()) return {};
     at_ = 0;
@@ -161,13 +191,16 @@ wire::Numbers SeriesScan::numbers() {
 // With the numbers that were taken from it.
 void SeriesScan::drop_iterator() {
   iterator_.reset();
+  windows_.reset();
   held_.clear();
   at_ = 0;
 }
 
 bool SeriesScan::take_summary(std::int64_t end_ns, NumberSummary& summary,
                               const SummaryTest& wanted) {
-  if (!options_.summaries || is_held() || iterator_ == nullptr || !iterator_->valid()) return false;
+  if (!options_.summaries || is_on_window() || is_held() || iterator_ == nullptr ||
+      !iterator_->valid())
+    return false;
   // Behind the last time, and before the first, there is nothing of the series.
   const std::int64_t step = options_.direction == Direction::Forward ? 1 : -1;
   Bytes end;
@@ -184,7 +217,8 @@ Status SeriesScan::seek(std::int64_t time_ns) {
   at_ = 0;
   if (iterator_ == nullptr) EC_TRY(open_series());
   iterator_->seek(wire::make_reading_key({series().id.device, series().id.sensor, time_ns}));
-  return iterator_->status();
+  if (windows_ != nullptr) windows_->seek(time_ns);
+  return status();
 }
 
 Result<bool> SeriesScan::next_series() {

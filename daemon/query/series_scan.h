@@ -3,14 +3,17 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "catalog/catalog.h"
 #include "edgecase/engine.h"
 #include "query/large_text.h"
 #include "query/left_out.h"
+#include "query/tier_windows.h"
 #include "wire/numbers.h"
 #include "wire/reading.h"
 #include "wire/reading_key.h"
@@ -59,13 +62,28 @@ struct LackBounds {
 std::optional<std::int64_t> next_lack(const std::vector<Damaged::Range>& damaged,
                                       const LackBounds& bounds);
 
+// Which windows stand for readings that are gone, where windows of `every_ns` (0: one of the whole
+// range) are asked for.
+struct TierReading {
+  using Choice = std::function<std::optional<catalog::TierSpace>(const catalog::SeriesEntry&)>;
+
+  Choice choose = nullptr;  // the tier of a series; none: readings alone. Null: of no series
+  TierColumnSet columns = kAllTierColumns;
+  std::int64_t every_ns = 0;
+};
+
 // Goes on behind what is damaged, and tells of it.
+//
+// With a TierReading it stands on windows of a tier, too: on those of a series before its first
+// reading, which is younger than all of them (Reverse: behind the last one). One snapshot has each
+// instant in one of the two. Where it lets go, and readings may have become windows meanwhile, it
+// goes on from the beginning of what is asked for at that place, and has_moved() says so.
 class SeriesScan {
  public:
   // `options.snapshot`: a moment that somebody else holds; null: now.
   SeriesScan(Engine& engine, const catalog::Catalog& catalog,
              std::vector<catalog::SeriesRow> series, const TimeRange& range,
-             const ReadOptions& options);
+             const ReadOptions& options, TierReading tiers = {});
 
   // To the first reading of the next series, which may have none; false after the last one. What
   // was erased meanwhile is passed over.
@@ -90,11 +108,21 @@ class SeriesScan {
     return options_.patience->go_on();
   }
   // False at the end of the current series, and after an error: look at status().
-  bool valid() const { return is_held() || (iterator_ != nullptr && iterator_->valid()); }
+  bool valid() const { return is_on_reading() || is_on_window(); }
   Status status() const {
     if (!failure_.ok()) return failure_;
+    if (windows_ != nullptr) EC_TRY(windows_->status());
     return is_held() || iterator_ == nullptr ? ok() : iterator_->status();
   }
+  // Whether it stands on a window of a tier: then window() and time_ns(), where that begins, are
+  // all that may be asked, and next() leads to the next one.
+  bool is_on_window() const {
+    return windows_ != nullptr && windows_->valid() &&
+           (options_.direction == Direction::Forward || !is_on_reading());
+  }
+  const TierWindow& window() const { return windows_->window(); }
+  // Since it was asked last.
+  bool has_moved() { return std::exchange(has_moved_, false); }
   void next();
   // The reading where it stands and those behind it, as far as they are numbers that it has at hand
   // or can take many at once; none: look at valid() and value(). The views hold until next().
@@ -123,6 +151,7 @@ class SeriesScan {
   const catalog::SeriesEntry& series() const { return damaged_->series; }
   // Only when valid(). The value's views hold until next().
   std::int64_t time_ns() const {
+    if (is_on_window()) return windows_->window().begin_ns;
     return is_held() ? wire::time_of_ordinal(held_.ordinals[at_])
                      : wire::time_of_reading_key(iterator_->key().data());
   }
@@ -145,12 +174,14 @@ class SeriesScan {
  private:
   static constexpr std::size_t kStepsPerAsking = 512;
 
+  bool is_on_reading() const { return is_held() || (iterator_ != nullptr && iterator_->valid()); }
   // It stands on one of the numbers that it holds; the iterator stands behind them all.
   bool is_held() const { return at_ < held_.size(); }
   wire::Numbers held_from(std::size_t begin) const {
     return wire::Numbers{held_times_, held_.bits, held_.is_float}.from(begin);
   }
   void drop_iterator();
+  std::int64_t first_of_window(std::int64_t time_ns) const;
   void take_snapshot();
   Status open_series();
   Status bad_value() const;
@@ -160,6 +191,9 @@ class SeriesScan {
   std::vector<catalog::SeriesRow> series_;
   TimeRange range_;
   ReadOptions options_;
+  TierReading tiers_;
+  std::unique_ptr<TierWindows> windows_;  // null: of no tier
+  bool has_moved_ = false;
   std::size_t next_ = 0;
   std::shared_ptr<Damaged> damaged_;  // shared with what the engine tells
   std::unique_ptr<Iterator> iterator_;

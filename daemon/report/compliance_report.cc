@@ -254,6 +254,7 @@ Result<Json> ComplianceReport::of_store() const {
     rules.push_back({{"namespace", rule.namespace_name.empty() ? "*" : rule.namespace_name},
                      {"select", rule.selector.device + "/" + rule.selector.sensor},
                      {"keep", wire::keep_text(rule.retention_ns)}});
+    if (!rule.tiers.empty()) rules.back()["then"] = wire::tiers_text(rule.tiers);
   }
   EC_ASSIGN_OR_RETURN(Json erased, erasures(""));
   std::uint64_t tokens = 0;

@@ -40,6 +40,7 @@ Result<std::vector<Rule>> RetentionService::plan_erasure(const catalog::Erased& 
   }
   for (const catalog::SeriesEntry& series : erased.series)
     EC_TRY(take(catalog::span_of_prefix(records_, kTopicRecord + topic_key(series.id))));
+  EC_TRY(marks_.plan_erasure(records_, erased, take));
   std::vector<Rule> gone;
   for (const Rule& rule : rules_) {
     const bool named =
@@ -69,12 +70,24 @@ Status RetentionService::forget(const catalog::Erased& erased, const std::vector
     const auto first = topics_.lower_bound(topic_key({device.namespace_id, device.id, 0}));
     topics_.erase(first, topics_.lower_bound(topic_key({device.namespace_id, device.id + 1, 0})));
     drop(device.namespace_id, device_prefix(device.id), device_prefix(device.id + 1));
+    for (const catalog::TierSpace& space : catalog::tier_spaces_of(engine_, device.namespace_id))
+      drop(space.id, device_prefix(device.id), device_prefix(device.id + 1));
   }
   for (const catalog::SeriesEntry& series : erased.series) {
     topics_.erase(topic_key(series.id));
     const Bytes prefix = series_prefix(series.id);
     drop(series.id.namespace_id, prefix, prefix + '\0');
+    for (const catalog::TierSpace& space :
+         catalog::tier_spaces_of(engine_, series.id.namespace_id)) {
+      const auto columns = [&](catalog::TierColumn column) {
+        return series_prefix(catalog::tier_series(space.id, series.id, column));
+      };
+      if (series.id.sensor <= catalog::kTierSensorMax)
+        drop(space.id, columns(catalog::TierColumn::Count),
+             columns(catalog::TierColumn::Numbers) + '\0');
+    }
   }
+  marks_.forget(erased);
   tell_memory();
   if (rules.empty()) return apply(std::move(changes));
   for (const Rule& rule : rules) {

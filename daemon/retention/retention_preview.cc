@@ -1,5 +1,7 @@
 // Previews what rules would do: RetentionService::preview().
+#include <algorithm>
 #include <map>
+#include <utility>
 
 #include "retention/retention_records.h"
 #include "retention/retention_service.h"
@@ -13,16 +15,21 @@ Result<PreviewSeries> RetentionService::preview_series(const std::vector<Rule>& 
                                                        std::int64_t now_ns,
                                                        std::uint64_t& readings) const {
   PreviewSeries series;
-  series.now_ns = series_ns(rules_, entry.namespace_name, entry.device, entry.sensor, entry.id);
-  series.then_ns = series_ns(next, entry.namespace_name, entry.device, entry.sensor, entry.id);
+  const auto keeping_of = [](const Due& due) {
+    return wire::Keeping{due.raw_ns, due.tiers == nullptr ? std::vector<wire::Tier>() : *due.tiers};
+  };
+  series.now = keeping_of(of_series(rules_, entry));
+  series.then = keeping_of(of_series(next, entry));
+  EC_ASSIGN_OR_RETURN(series.windows, windows_going(entry, series.then, now_ns));
+  if (series.windows > 0) series.entry = entry;
   KeyRange all;
   all.lower = wire::make_reading_key({entry.id.device, entry.id.sensor, INT64_MIN});
   all.upper = series_prefix({0, entry.id.device, entry.id.sensor + 1});
   EC_ASSIGN_OR_RETURN(const RangeStats stored, engine_.range_stats(entry.id.namespace_id, all, {}));
   readings = stored.entries;
   std::int64_t boundary_ns = 0;
-  if (series.then_ns == kRetentionForever ||
-      __builtin_sub_overflow(now_ns, series.then_ns, &boundary_ns))
+  if (series.then.raw_ns == kRetentionForever ||
+      __builtin_sub_overflow(now_ns, series.then.raw_ns, &boundary_ns))
     return series;
   const KeyRange going{all.lower,
                        wire::make_reading_key({entry.id.device, entry.id.sensor, boundary_ns})};
@@ -35,32 +42,62 @@ Result<PreviewSeries> RetentionService::preview_series(const std::vector<Rule>& 
     return std::optional<std::int64_t>(key.time_ns);
   };
   series.entry = entry;
-  series.count = gone.entries;
-  series.bytes = gone.stored_bytes;
+  // What becomes windows is told apart from what goes.
+  if (series.then.tiers.empty()) {
+    series.count = gone.entries;
+    series.bytes = gone.stored_bytes;
+  } else {
+    series.thinned = gone.entries;
+  }
   EC_ASSIGN_OR_RETURN(series.oldest_ns, first_time(going));
   EC_ASSIGN_OR_RETURN(series.next_ns, first_time({going.upper, all.upper}));
-  if (series.next_ns && __builtin_add_overflow(*series.next_ns, series.then_ns, &*series.next_ns))
+  if (series.next_ns &&
+      __builtin_add_overflow(*series.next_ns, series.then.raw_ns, &*series.next_ns))
     series.next_ns.reset();
   return series;
 }
 
+// Windows that the tiers of `then` keep no longer, or that are of none of them.
+Result<std::uint64_t> RetentionService::windows_going(const catalog::SeriesEntry& entry,
+                                                      const wire::Keeping& then,
+                                                      std::int64_t now_ns) const {
+  std::uint64_t going = 0;
+  if (entry.id.sensor > catalog::kTierSensorMax) return going;
+  for (const catalog::TierSpace& space : catalog::tier_spaces_of(engine_, entry.id.namespace_id)) {
+    const auto tier = std::find_if(then.tiers.begin(), then.tiers.end(), [&](const auto& each) {
+      return each.every_ns == space.every_ns;
+    });
+    std::int64_t before_ns = INT64_MAX;
+    const bool is_kept = tier != then.tiers.end();
+    if (is_kept && (tier->keep_ns == kRetentionForever ||
+                    __builtin_sub_overflow(now_ns, tier->keep_ns, &before_ns)))
+      continue;
+    const catalog::SeriesId id =
+        catalog::tier_series(space.id, entry.id, catalog::TierColumn::Count);
+    const KeyRange range{wire::make_reading_key({id.device, id.sensor, INT64_MIN}),
+                         wire::make_reading_key({id.device, id.sensor, before_ns})};
+    EC_ASSIGN_OR_RETURN(const RangeStats gone, engine_.range_stats(space.id, range, {}));
+    going += gone.entries;
+  }
+  return going;
+}
+
 Result<Preview> RetentionService::preview(const std::string& namespace_name,
                                           const wire::Selector& selector,
-                                          std::optional<std::int64_t> retention_ns) const {
-  const Rule rule{namespace_name, selector, kRetentionForever};
-  return preview_all({&rule, 1}, retention_ns);
+                                          std::optional<wire::Keeping> keeping) const {
+  const Rule rule{namespace_name, selector};
+  return preview_all({&rule, 1}, std::move(keeping));
 }
 
 Result<Preview> RetentionService::preview_all(std::span<const Rule> rules,
-                                              std::optional<std::int64_t> retention_ns) const {
-  if (retention_ns && *retention_ns <= 0)
-    return invalid_argument("a retention of nothing erases what comes");
+                                              std::optional<wire::Keeping> keeping) const {
+  if (keeping) EC_TRY(wire::check_keeping(*keeping));
   for (const Rule& rule : rules) EC_TRY(check_target(rule.namespace_name, rule.selector));
   const MutexLock lock(mutex_);
   std::vector<Rule> next = rules_;
-  if (retention_ns) {
+  if (keeping) {
     for (const Rule& rule : rules) {
-      next = with(next, {rule.namespace_name, rule.selector, *retention_ns});
+      next = with(next, {rule.namespace_name, rule.selector, keeping->raw_ns, keeping->tiers});
       if (next.size() > kRulesMax) return too_many_rules();
     }
   }
@@ -83,7 +120,15 @@ Result<Preview> RetentionService::preview_under(const std::vector<Rule>& next,
   const auto look_at = [&](const catalog::SeriesEntry& entry) EC_REQUIRES(mutex_) -> Status {
     std::uint64_t readings = 0;
     EC_ASSIGN_OR_RETURN(PreviewSeries series, preview_series(next, entry, now_ns, readings));
-    Preview of_one{1, readings, series.count, series.bytes, series.oldest_ns, series.next_ns, {}};
+    Preview of_one;
+    of_one.series = 1;
+    of_one.readings = readings;
+    of_one.count = series.count;
+    of_one.bytes = series.bytes;
+    of_one.thinned = series.thinned;
+    of_one.windows = series.windows;
+    of_one.oldest_ns = series.oldest_ns;
+    of_one.next_ns = series.next_ns;
     if (!series.entry.device.empty()) of_one.affected.push_back(std::move(series));
     preview.add(std::move(of_one));
     return ok();
@@ -107,6 +152,8 @@ void Preview::add(Preview more) {
   readings += more.readings;
   count += more.count;
   bytes += more.bytes;
+  thinned += more.thinned;
+  windows += more.windows;
   take_earlier(oldest_ns, more.oldest_ns);
   take_earlier(next_ns, more.next_ns);
   for (PreviewSeries& each : more.affected) {

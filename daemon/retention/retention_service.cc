@@ -44,6 +44,26 @@ const Rule* most_specific(const std::vector<Rule>& rules, const Accepts& accepts
   return best;
 }
 
+// Where there is something of a namespace: its readings first, as windows of no length, then tiers.
+std::vector<catalog::TierSpace> spaces_of(const Engine& engine, NamespaceId readings) {
+  std::vector<catalog::TierSpace> spaces = catalog::tier_spaces_of(engine, readings);
+  spaces.insert(spaces.begin(), {readings, 0});
+  return spaces;
+}
+
+// What a series is there: itself, or its columns.
+std::vector<catalog::SeriesId> series_in(const catalog::TierSpace& space,
+                                         const catalog::SeriesId& series) {
+  if (space.every_ns == 0) return {series};
+  std::vector<catalog::SeriesId> columns;
+  if (series.sensor > catalog::kTierSensorMax) return columns;
+  for (std::uint32_t column = 0; column < catalog::kTierColumns; ++column) {
+    columns.push_back(
+        catalog::tier_series(space.id, series, static_cast<catalog::TierColumn>(column)));
+  }
+  return columns;
+}
+
 Status too_many_engine_rules() {
   return limit_reached("there are " + std::to_string(kRetentionRulesMax) +
                        " devices and series with a retention of their own, the most");
@@ -51,14 +71,25 @@ Status too_many_engine_rules() {
 
 }  // namespace
 
+std::int64_t RetentionService::Due::engine_ns(std::int64_t every_ns) const {
+  if (every_ns == 0) return has_tiers() ? kRetentionForever : raw_ns;
+  if (tiers == nullptr) return kRetentionForever;
+  // Windows that the rule does not have any more are for the maker of tiers to take.
+  const auto found = std::find_if(tiers->begin(), tiers->end(), [=](const wire::Tier& tier) {
+    return tier.every_ns == every_ns;
+  });
+  return found == tiers->end() ? kRetentionForever : found->keep_ns;
+}
+
 RetentionService::RetentionService(Engine& engine, catalog::Catalog& catalog,
-                                   std::int64_t default_ns)
-    : engine_(engine), catalog_(catalog), default_ns_(default_ns) {}
+                                   wire::Keeping by_default)
+    : engine_(engine), catalog_(catalog), default_(std::move(by_default)) {}
 
 Result<std::unique_ptr<RetentionService>> RetentionService::open(Engine& engine,
                                                                  catalog::Catalog& catalog,
-                                                                 std::int64_t default_ns) {
-  std::unique_ptr<RetentionService> service(new RetentionService(engine, catalog, default_ns));
+                                                                 wire::Keeping by_default) {
+  std::unique_ptr<RetentionService> service(
+      new RetentionService(engine, catalog, std::move(by_default)));
   {
     const MutexLock lock(service->mutex_);
     EC_TRY(service->load());
@@ -81,12 +112,14 @@ Status RetentionService::load() {
   for (; iterator->valid(); iterator->next()) {
     const ByteView key = iterator->key();
     const ByteView value = iterator->value();
-    if (value.size() != 9 || key.empty()) return corruption("a record of a retention rule is cut");
-    if (value.front() != kRecordVersion)
-      return unsupported("a retention rule was written by a newer version of EdgeCase");
-    const auto retention_ns = static_cast<std::int64_t>(wire::read_big_endian(value.substr(1)));
+    if (key.empty()) return corruption("a record of a retention rule is cut");
+    if (key.front() == TierMarks::kRecord) {
+      EC_TRY(marks_.load(key, value));
+      continue;
+    }
+    EC_ASSIGN_OR_RETURN(wire::Keeping keeping, read_record_value(value));
     if (key.front() == kTopicRecord && key.size() == 1 + kTopicKeyBytes) {
-      topics_[Bytes(key.substr(1))] = retention_ns;
+      topics_[Bytes(key.substr(1))] = std::move(keeping);
       continue;
     }
     const std::size_t device = key.find('\0');
@@ -96,7 +129,8 @@ Status RetentionService::load() {
     rules_.push_back({std::string(key.substr(1, device - 1)),
                       {std::string(key.substr(device + 1, sensor - device - 1)),
                        std::string(key.substr(sensor + 1))},
-                      retention_ns});
+                      keeping.raw_ns,
+                      std::move(keeping.tiers)});
   }
   EC_TRY(iterator->status());
   tell_memory();
@@ -104,8 +138,24 @@ Status RetentionService::load() {
 }
 
 void RetentionService::tell_memory() {
-  constexpr std::size_t kNodeBytes = 80;  // of a map, of keys that need no memory of their own
-  set_aside_.tell(topics_.size() * kNodeBytes);
+  constexpr std::size_t kNodeBytes = 112;  // of a map, of keys that need no memory of their own
+  set_aside_.tell(topics_.size() * kNodeBytes + marks_.memory_bytes());
+}
+
+void RetentionService::tell_marks() {
+  const MutexLock lock(mutex_);
+  tell_memory();
+}
+
+Result<catalog::TierSpace> RetentionService::tier_space(NamespaceId readings,
+                                                        std::int64_t every_ns) {
+  const MutexLock lock(mutex_);
+  const bool is_there = engine_.find_namespace(catalog::tier_space_name(readings, every_ns)).ok();
+  EC_ASSIGN_OR_RETURN(const catalog::TierSpace space,
+                      catalog::ensure_tier_space(engine_, readings, every_ns));
+  // Cut short between the two, the next start brings the engine in line.
+  if (!is_there) EC_TRY(align(rules_));
+  return space;
 }
 
 std::vector<Rule> RetentionService::rules() const {
@@ -113,46 +163,60 @@ std::vector<Rule> RetentionService::rules() const {
   return rules_;
 }
 
-std::int64_t RetentionService::outermost_ns(const std::vector<Rule>& rules,
-                                            std::string_view namespace_name) const {
+RetentionService::Due RetentionService::outermost(const std::vector<Rule>& rules,
+                                                  std::string_view namespace_name) const {
   const Rule* rule = most_specific(rules, [&](const Rule& each) {
     return is_everything(each.selector) && holds_in(each, namespace_name);
   });
-  if (rule != nullptr) return rule->retention_ns;
-  return namespace_name.starts_with('_') ? kRetentionForever : default_ns_;
+  if (rule != nullptr) return {rule->retention_ns, &rule->tiers};
+  if (namespace_name.starts_with('_')) return {};
+  return {default_.raw_ns, &default_.tiers};
 }
 
-std::int64_t RetentionService::device_ns(const std::vector<Rule>& rules,
-                                         std::string_view namespace_name,
-                                         std::string_view device) const {
+RetentionService::Due RetentionService::of_device(const std::vector<Rule>& rules,
+                                                  std::string_view namespace_name,
+                                                  std::string_view device) const {
   const Rule* rule = most_specific(rules, [&](const Rule& each) {
     return each.selector.sensor == "*" && holds_in(each, namespace_name) &&
            wire::glob_matches(each.selector.device, device);
   });
-  return rule != nullptr ? rule->retention_ns : outermost_ns(rules, namespace_name);
+  if (rule != nullptr) return {rule->retention_ns, &rule->tiers};
+  return outermost(rules, namespace_name);
 }
 
-std::int64_t RetentionService::series_ns(const std::vector<Rule>& rules,
-                                         std::string_view namespace_name, std::string_view device,
-                                         std::string_view sensor,
-                                         const catalog::SeriesId& id) const {
+RetentionService::Due RetentionService::of_series(const std::vector<Rule>& rules,
+                                                  const catalog::SeriesEntry& entry) const {
   const Rule* rule = most_specific(rules, [&](const Rule& each) {
-    return holds_in(each, namespace_name) && each.selector.matches(device, sensor);
+    return holds_in(each, entry.namespace_name) &&
+           each.selector.matches(entry.device, entry.sensor);
   });
-  if (rule != nullptr && !is_everything(rule->selector)) return rule->retention_ns;
-  const auto topic = topics_.find(topic_key(id));
-  if (topic != topics_.end()) return topic->second;
-  return rule != nullptr ? rule->retention_ns : outermost_ns(rules, namespace_name);
+  if (rule != nullptr && !is_everything(rule->selector)) return {rule->retention_ns, &rule->tiers};
+  const auto topic = topics_.find(topic_key(entry.id));
+  if (topic != topics_.end()) return {topic->second.raw_ns, &topic->second.tiers};
+  if (rule != nullptr) return {rule->retention_ns, &rule->tiers};
+  return outermost(rules, entry.namespace_name);
+}
+
+wire::Keeping RetentionService::keeping(const catalog::SeriesEntry& entry) const {
+  const MutexLock lock(mutex_);
+  const Due due = of_series(rules_, entry);
+  return {due.raw_ns, due.tiers == nullptr ? std::vector<wire::Tier>() : *due.tiers};
+}
+
+std::int64_t RetentionService::expiry_ns(const catalog::SeriesEntry& entry) const {
+  const MutexLock lock(mutex_);
+  return of_series(rules_, entry).engine_ns(0);
 }
 
 std::int64_t RetentionService::retention_ns(const catalog::SeriesEntry& entry) const {
   const MutexLock lock(mutex_);
-  return series_ns(rules_, entry.namespace_name, entry.device, entry.sensor, entry.id);
+  const Due due = of_series(rules_, entry);
+  return due.has_tiers() ? due.tiers->back().keep_ns : due.raw_ns;
 }
 
 std::int64_t RetentionService::namespace_ns(std::string_view namespace_name) const {
   const MutexLock lock(mutex_);
-  return outermost_ns(rules_, namespace_name);
+  return outermost(rules_, namespace_name).raw_ns;
 }
 
 // Whether a device is new. Nothing is stored of one whose records are not durable yet.
@@ -165,18 +229,22 @@ bool RetentionService::is_new_series(const catalog::SeriesEntry& entry) const {
   return !catalog_.find(entry.namespace_name, entry.device, entry.sensor).ok();
 }
 
-// Rules of the engine that give one series what it is due, besides its namespace's; a longer prefix
-// wins there. Whether it takes one for the series alone.
+// Rules of the engine that give one series what it is due in a place, besides its namespace's; a
+// longer prefix wins there. Whether it takes one for the series alone.
 bool RetentionService::add_series(const std::vector<Rule>& rules, const catalog::SeriesEntry& entry,
-                                  bool may_be_new, WantedRules& wanted) const {
-  const std::int64_t outermost = outermost_ns(rules, entry.namespace_name);
-  const std::int64_t of_device = device_ns(rules, entry.namespace_name, entry.device);
-  if (of_device != outermost && !wanted.added_last(entry.id.device))
-    wanted.add_device(entry.id.device, may_be_new && is_new_device(entry), of_device);
-  const std::int64_t of_series =
-      series_ns(rules, entry.namespace_name, entry.device, entry.sensor, entry.id);
-  if (of_series == of_device) return false;
-  wanted.add_series(entry.id, may_be_new && is_new_series(entry), of_series);
+                                  bool may_be_new, const catalog::TierSpace& space,
+                                  WantedRules& wanted) const {
+  const std::int64_t every_ns = space.every_ns;
+  const std::int64_t outermost_ns = outermost(rules, entry.namespace_name).engine_ns(every_ns);
+  const std::int64_t device_ns =
+      of_device(rules, entry.namespace_name, entry.device).engine_ns(every_ns);
+  if (device_ns != outermost_ns && !wanted.added_last(entry.id.device))
+    wanted.add_device(entry.id.device, may_be_new && is_new_device(entry), device_ns);
+  const std::int64_t series_ns = of_series(rules, entry).engine_ns(every_ns);
+  if (series_ns == device_ns) return false;
+  const bool is_new = may_be_new && is_new_series(entry);
+  for (const catalog::SeriesId& id : series_in(space, entry.id))
+    wanted.add_series(id, is_new, series_ns);
   return true;
 }
 
@@ -189,24 +257,33 @@ Status RetentionService::align(const std::vector<Rule>& rules) {
   for (const std::string& name : catalog_.namespaces()) {
     const auto info = engine_.find_namespace(name);
     if (!info.ok()) continue;  // dropped meanwhile
-    WantedRules wanted;
-    if (const std::int64_t ns = outermost_ns(rules, name); ns != kRetentionForever)
-      wanted.add_namespace(ns);
-    EC_TRY(catalog_.each(name, {}, [&](const catalog::SeriesEntry& entry) EC_REQUIRES(mutex_) {
-      add_series(rules, entry, false, wanted);
-      return wanted.is_full() ? too_many_engine_rules() : ok();
-    }));
-    wanted.append_changes(engine_, info->id, changes);
+    for (const catalog::TierSpace& space : spaces_of(engine_, info->id)) {
+      WantedRules wanted;
+      if (const std::int64_t ns = outermost(rules, name).engine_ns(space.every_ns);
+          ns != kRetentionForever)
+        wanted.add_namespace(ns);
+      EC_TRY(catalog_.each(name, {}, [&](const catalog::SeriesEntry& entry) EC_REQUIRES(mutex_) {
+        add_series(rules, entry, false, space, wanted);
+        return wanted.is_full() ? too_many_engine_rules() : ok();
+      }));
+      wanted.append_changes(engine_, space.id, changes);
+    }
   }
   // Some rules, or the names that they are of, are not known: what would go, going by the rest,
   // might be what one of them keeps. The engine's own stay as they are.
   if (is_damaged()) changes.clear();
   ++generation_;
-  active_ = !rules.empty() || default_ns_ != kRetentionForever || !topics_.empty();
-  std::int64_t shortest_ns = default_ns_;
-  for (const Rule& rule : rules) shortest_ns = std::min(shortest_ns, rule.retention_ns);
-  for (const auto& [key, said_ns] : topics_) shortest_ns = std::min(shortest_ns, said_ns);
+  active_ = !rules.empty() || default_.raw_ns != kRetentionForever || !topics_.empty();
+  std::int64_t shortest_ns = kRetentionForever, shortest_tiered_ns = kRetentionForever;
+  const auto look_at = [&](std::int64_t raw_ns, const std::vector<wire::Tier>& tiers) {
+    std::int64_t& shortest = tiers.empty() ? shortest_ns : shortest_tiered_ns;
+    shortest = std::min(shortest, raw_ns);
+  };
+  look_at(default_.raw_ns, default_.tiers);
+  for (const Rule& rule : rules) look_at(rule.retention_ns, rule.tiers);
+  for (const auto& [key, said] : topics_) look_at(said.raw_ns, said.tiers);
   shortest_ns_ = shortest_ns;
+  shortest_tiered_ns_ = shortest_tiered_ns;
   return apply(std::move(changes));
 }
 
@@ -252,7 +329,7 @@ Status too_many_rules() {
 bool RetentionService::may_shorten(const Rule& rule) const {
   for (const Rule& each : rules_) {
     if (same_rule(each, rule.namespace_name, rule.selector))
-      return rule.retention_ns < each.retention_ns;
+      return rule.retention_ns < each.retention_ns || rule.tiers != each.tiers;
   }
   return rule.retention_ns != kRetentionForever;
 }
@@ -263,7 +340,7 @@ Status RetentionService::set(const Rule& rule) {
 
 Status RetentionService::set_all(std::span<const Rule> rules) {
   for (const Rule& rule : rules) {
-    if (rule.retention_ns <= 0) return invalid_argument("a retention of nothing erases what comes");
+    EC_TRY(wire::check_keeping(rule.keeping()));
     EC_TRY(check_target(rule.namespace_name, rule.selector));
   }
   EC_TRY(check_changes());
@@ -275,12 +352,12 @@ Status RetentionService::set_all(std::span<const Rule> rules) {
     next = with(next, rule);
     if (next.size() > kRulesMax) return too_many_rules();
     const Bytes key = rule_key(rule.namespace_name, rule.selector);
-    batch.put(records_, key, record_value(rule.retention_ns));
+    batch.put(records_, key, record_value(rule.retention_ns, rule.tiers));
     if (may_shorten(rule)) batch.set_makes_room();
     undo.remove(records_, key);
     for (const Rule& each : rules_) {
       if (same_rule(each, rule.namespace_name, rule.selector))
-        undo.put(records_, key, record_value(each.retention_ns));
+        undo.put(records_, key, record_value(each.retention_ns, each.tiers));
     }
   }
   // Cut short between the two, the next start brings the engine in line.
@@ -313,33 +390,38 @@ Status RetentionService::clear(const std::string& namespace_name, const wire::Se
 Status RetentionService::note_topics(std::span<const wire::Reading> readings,
                                      std::span<const catalog::SeriesId> ids, bool& changed) {
   WriteBatch batch;
-  std::map<Bytes, std::int64_t> next;
+  std::map<Bytes, std::optional<wire::Keeping>> next;  // none: its topic says nothing
   for (std::size_t i = 0; i < readings.size(); ++i) {
-    const std::int64_t said_ns = readings[i].retention_ns;
-    if (said_ns == wire::kRetentionUnsaid) continue;
+    const wire::Reading& reading = readings[i];
+    if (reading.retention_ns == wire::kRetentionUnsaid) continue;
+    std::optional<wire::Keeping> said;
+    if (reading.retention_ns != wire::kRetentionOfNoTopic) {
+      said = wire::Keeping{reading.retention_ns, {}};
+      if (reading.metadata != nullptr) said->tiers = reading.metadata->tiers;
+    }
     const Bytes key = topic_key(ids[i]);
     const auto known = topics_.find(key);
-    const bool same = said_ns == wire::kRetentionOfNoTopic
-                          ? known == topics_.end()
-                          : known != topics_.end() && known->second == said_ns;
-    if (!same) next[key] = said_ns;
+    const bool is_known = known != topics_.end();
+    if (is_known != said.has_value() || (is_known && known->second != *said))
+      next[key] = std::move(said);
   }
-  for (const auto& [key, said_ns] : next) {
-    if (said_ns == wire::kRetentionOfNoTopic) {
-      batch.remove(records_, kTopicRecord + key);
+  for (const auto& [key, said] : next) {
+    if (said) {
+      batch.put(records_, kTopicRecord + key, record_value(said->raw_ns, said->tiers));
     } else {
-      batch.put(records_, kTopicRecord + key, record_value(said_ns));
+      batch.remove(records_, kTopicRecord + key);
     }
   }
   if (next.empty()) return ok();
   EC_TRY(engine_.write(batch, Durability::Sync));
-  for (const auto& [key, said_ns] : next) {
-    if (said_ns == wire::kRetentionOfNoTopic) {
+  for (auto& [key, said] : next) {
+    if (!said) {
       topics_.erase(key);
-    } else {
-      topics_[key] = said_ns;
-      shortest_ns_ = std::min(shortest_ns_.load(), said_ns);
+      continue;
     }
+    std::atomic<std::int64_t>& shortest = said->tiers.empty() ? shortest_ns_ : shortest_tiered_ns_;
+    shortest = std::min(shortest.load(), said->raw_ns);
+    topics_[key] = *std::move(said);
   }
   active_ = true;
   changed = true;
@@ -359,7 +441,11 @@ Status RetentionService::cover(std::span<const wire::Reading> readings,
   EC_TRY(note_topics(readings, ids, topics_changed));
   if (!topics_changed && !has_new_series) return ok();
   std::vector<RetentionRule> changes;
-  std::map<NamespaceId, WantedRules> wanted;
+  struct Place {
+    catalog::TierSpace space;
+    WantedRules wanted = {};
+  };
+  std::map<NamespaceId, std::vector<Place>> places;
   const catalog::SeriesId* last = nullptr;
   for (std::size_t i = 0; i < readings.size(); ++i) {
     const catalog::SeriesId& id = ids[i];
@@ -368,16 +454,28 @@ Status RetentionService::cover(std::span<const wire::Reading> readings,
     const wire::Reading& reading = readings[i];
     const catalog::SeriesEntry entry{std::string(reading.namespace_name),
                                      std::string(reading.device), std::string(reading.sensor), id};
-    const auto [rules, first] = wanted.try_emplace(id.namespace_id);
-    const std::int64_t outermost = outermost_ns(rules_, entry.namespace_name);
-    if (first && outermost != kRetentionForever) rules->second.add_namespace(outermost);
-    const bool own = add_series(rules_, entry, has_new_series, rules->second);
-    // What topics no longer say anything of.
-    const Bytes prefix = series_prefix(id);
-    if (topics_changed && !own && engine_has(engine_, id.namespace_id, prefix))
-      changes.push_back({id.namespace_id, prefix, std::nullopt});
+    const auto [at, is_first] = places.try_emplace(id.namespace_id);
+    if (is_first) {
+      for (const catalog::TierSpace& space : spaces_of(engine_, id.namespace_id)) {
+        Place& place = at->second.emplace_back(Place{space});
+        const std::int64_t ns = outermost(rules_, entry.namespace_name).engine_ns(space.every_ns);
+        if (ns != kRetentionForever) place.wanted.add_namespace(ns);
+      }
+    }
+    for (Place& place : at->second) {
+      const bool own = add_series(rules_, entry, has_new_series, place.space, place.wanted);
+      if (own || !topics_changed) continue;
+      // What topics no longer say anything of.
+      for (const catalog::SeriesId& each : series_in(place.space, id)) {
+        const Bytes prefix = series_prefix(each);
+        if (engine_has(engine_, place.space.id, prefix))
+          changes.push_back({place.space.id, prefix, std::nullopt});
+      }
+    }
   }
-  for (auto& [id, rules] : wanted) rules.append_additions(engine_, id, changes);
+  for (auto& [id, all] : places) {
+    for (Place& place : all) place.wanted.append_additions(engine_, place.space.id, changes);
+  }
   return apply(std::move(changes));
 }
 

@@ -7,6 +7,9 @@
 // by holds, then `*/*`, then the default. Rules of all namespaces leave out those of the store's
 // own, whose names begin with `_`.
 //
+// Where a rule has tiers (TIERS.md), the engine lets nothing of the readings expire: they go when
+// the windows that are made of them are durable. Windows expire by rules of the engine, too.
+//
 // Rules are records of the engine's namespace `_retention` (Placement::Metadata). Thread-safe.
 // `mutex_` is held while the engine makes a change durable: changes are rare, and one after
 // another.
@@ -24,8 +27,11 @@
 
 #include "catalog/catalog.h"
 #include "catalog/set_aside.h"
+#include "catalog/tier_spaces.h"
 #include "edgecase/engine.h"
 #include "edgecase/mutex.h"
+#include "retention/tier_marks.h"
+#include "wire/keeping.h"
 #include "wire/reading.h"
 #include "wire/selector.h"
 
@@ -39,16 +45,20 @@ inline constexpr std::size_t kPreviewSeriesMax = 1000;
 struct Rule {
   std::string namespace_name;  // empty: all namespaces
   wire::Selector selector;
-  std::int64_t retention_ns = kRetentionForever;
+  std::int64_t retention_ns = kRetentionForever;  // of readings as they came
+  std::vector<wire::Tier> tiers = {};             // what they become then; none: nothing
+
+  wire::Keeping keeping() const { return {retention_ns, tiers}; }
 };
 
 // What a rule would do, or what those that are there will do.
 struct PreviewSeries {
   catalog::SeriesEntry entry;
-  std::int64_t now_ns = 0;                // the retention that holds now
-  std::int64_t then_ns = 0;               // and then
+  wire::Keeping now, then;                // what holds now, and then
   std::uint64_t count = 0;                // readings that would go at once
   std::uint64_t bytes = 0;                // what they take in the value layer
+  std::uint64_t thinned = 0;              // readings that would become windows at once
+  std::uint64_t windows = 0;              // of tiers, that would go at once
   std::optional<std::int64_t> oldest_ns;  // of them
   std::optional<std::int64_t> next_ns;    // when the first of the rest would go; none: never
 };
@@ -57,6 +67,7 @@ struct Preview {
   std::uint64_t readings = 0;  // of theirs
   std::uint64_t count = 0;     // would go at once
   std::uint64_t bytes = 0;
+  std::uint64_t thinned = 0, windows = 0;  // as of a series
   std::optional<std::int64_t> oldest_ns;
   std::optional<std::int64_t> next_ns;
   std::vector<PreviewSeries> affected;  // those of which something goes, at once or later
@@ -73,18 +84,26 @@ class WantedRules;
 
 class RetentionService {
  public:
-  // `default_ns` is storage.retention. Brings the engine's rules in line. Errors: the engine's.
+  // `by_default` is storage.retention. Brings the engine's rules in line. Errors: the engine's.
   static Result<std::unique_ptr<RetentionService>> open(Engine& engine, catalog::Catalog& catalog,
-                                                        std::int64_t default_ns);
+                                                        wire::Keeping by_default);
+  static Result<std::unique_ptr<RetentionService>> open(Engine& engine, catalog::Catalog& catalog,
+                                                        std::int64_t default_ns) {
+    return open(engine, catalog, wire::Keeping{default_ns, {}});
+  }
 
   // In the order of namespace and selector.
   std::vector<Rule> rules() const EC_EXCLUDES(mutex_);
-  // The retention of one series, as it holds now.
+  // What holds for one series now.
+  wire::Keeping keeping(const catalog::SeriesEntry& entry) const EC_EXCLUDES(mutex_);
+  // When its readings expire: by the clock, so never where they become tiers.
+  std::int64_t expiry_ns(const catalog::SeriesEntry& entry) const EC_EXCLUDES(mutex_);
+  // How long something is kept of it: readings, or the last of its tiers.
   std::int64_t retention_ns(const catalog::SeriesEntry& entry) const EC_EXCLUDES(mutex_);
   // What holds for series of a namespace of which no other rule says more.
   std::int64_t namespace_ns(std::string_view namespace_name) const EC_EXCLUDES(mutex_);
-  std::int64_t default_ns() const { return default_ns_; }
-  // No series is kept for less time than this; kRetentionForever: nothing expires.
+  const wire::Keeping& by_default() const { return default_; }
+  // No reading expires sooner; kRetentionForever: none does.
   std::int64_t shortest_ns() const { return shortest_ns_.load(std::memory_order_relaxed); }
 
   // Holds on return, for what is stored already and for what comes later; durable. Devices that it
@@ -99,13 +118,30 @@ class RetentionService {
   // What set() would do; without a retention: what the rules that are there will do. Errors as of
   // set().
   Result<Preview> preview(const std::string& namespace_name, const wire::Selector& selector,
-                          std::optional<std::int64_t> retention_ns) const;
+                          std::optional<wire::Keeping> keeping) const;
   // The same of several rules, each series once where they are of one namespace; their own
   // retention means nothing. Busy: they would be more than kRulesMax.
   Result<Preview> preview_all(std::span<const Rule> rules,
-                              std::optional<std::int64_t> retention_ns) const EC_EXCLUDES(mutex_);
+                              std::optional<wire::Keeping> keeping) const EC_EXCLUDES(mutex_);
   // What clear() of these rules would do; those that are not set change nothing.
   Result<Preview> preview_clear(std::span<const Rule> rules) const EC_EXCLUDES(mutex_);
+
+  // What is thinned of each series, and in which tiers.
+  TierMarks& marks() { return marks_; }
+  const TierMarks& marks() const { return marks_; }
+  // Where records of marks go.
+  NamespaceId records() const { return records_; }
+  // Whether readings of some series become tiers, or became: then there is something to look after.
+  bool has_tiers() const {
+    return shortest_tiered_ns() != kRetentionForever || marks_.latest_ns() != INT64_MIN;
+  }
+  // No reading becomes a part of a tier sooner; kRetentionForever: none does.
+  std::int64_t shortest_tiered_ns() const { return shortest_tiered_ns_.load(); }
+  // The place of a tier of a namespace, which is made if there is none, with its rules.
+  Result<catalog::TierSpace> tier_space(NamespaceId readings, std::int64_t every_ns)
+      EC_EXCLUDES(mutex_);
+  // After some were made.
+  void tell_marks() EC_EXCLUDES(mutex_);
 
   // Before readings are written: `ids` are theirs. Series that are new get their rules, and those
   // that a topic says something of. Cheap when there is nothing to do. New series are covered again
@@ -125,20 +161,30 @@ class RetentionService {
   Status forget(const catalog::Erased& erased, const std::vector<Rule>& rules) EC_REQUIRES(mutex_);
 
  private:
-  RetentionService(Engine& engine, catalog::Catalog& catalog, std::int64_t default_ns);
+  // What is due to something: a Keeping that is kept elsewhere.
+  struct Due {
+    std::int64_t raw_ns = kRetentionForever;
+    const std::vector<wire::Tier>* tiers = nullptr;  // null: none
+
+    bool has_tiers() const { return tiers != nullptr && !tiers->empty(); }
+    // The engine's rule: of readings (`every_ns` 0), or of windows.
+    std::int64_t engine_ns(std::int64_t every_ns) const;
+  };
+
+  RetentionService(Engine& engine, catalog::Catalog& catalog, wire::Keeping by_default);
 
   Status load() EC_REQUIRES(mutex_);
   Status check_target(const std::string& namespace_name, const wire::Selector& selector) const;
-  std::int64_t outermost_ns(const std::vector<Rule>& rules, std::string_view namespace_name) const;
-  std::int64_t device_ns(const std::vector<Rule>& rules, std::string_view namespace_name,
-                         std::string_view device) const;
-  std::int64_t series_ns(const std::vector<Rule>& rules, std::string_view namespace_name,
-                         std::string_view device, std::string_view sensor,
-                         const catalog::SeriesId& id) const EC_REQUIRES(mutex_);
+  Due outermost(const std::vector<Rule>& rules, std::string_view namespace_name) const;
+  Due of_device(const std::vector<Rule>& rules, std::string_view namespace_name,
+                std::string_view device) const;
+  Due of_series(const std::vector<Rule>& rules, const catalog::SeriesEntry& entry) const
+      EC_REQUIRES(mutex_);
   bool is_new_device(const catalog::SeriesEntry& entry) const;
   bool is_new_series(const catalog::SeriesEntry& entry) const;
   bool add_series(const std::vector<Rule>& rules, const catalog::SeriesEntry& entry,
-                  bool may_be_new, WantedRules& wanted) const EC_REQUIRES(mutex_);
+                  bool may_be_new, const catalog::TierSpace& space, WantedRules& wanted) const
+      EC_REQUIRES(mutex_);
   // The engine's rules are made those of `rules`.
   Status align(const std::vector<Rule>& rules) EC_REQUIRES(mutex_);
   Status apply(std::vector<RetentionRule> changes);
@@ -157,19 +203,23 @@ class RetentionService {
   Result<PreviewSeries> preview_series(const std::vector<Rule>& next,
                                        const catalog::SeriesEntry& entry, std::int64_t now_ns,
                                        std::uint64_t& readings) const EC_REQUIRES(mutex_);
+  Result<std::uint64_t> windows_going(const catalog::SeriesEntry& entry, const wire::Keeping& then,
+                                      std::int64_t now_ns) const;
 
   Engine& engine_;
   catalog::Catalog& catalog_;
-  const std::int64_t default_ns_;
+  const wire::Keeping default_;
   NamespaceId records_ = 0;
 
   mutable Mutex mutex_;
   std::vector<Rule> rules_ EC_GUARDED_BY(mutex_);
   // By namespace id and series prefix.
-  std::map<Bytes, std::int64_t> topics_ EC_GUARDED_BY(mutex_);
-  catalog::SetAside set_aside_{engine_};  // for topics_
+  std::map<Bytes, wire::Keeping> topics_ EC_GUARDED_BY(mutex_);
+  catalog::SetAside set_aside_{engine_};  // for topics_ and marks_
   std::atomic<std::int64_t> shortest_ns_{kRetentionForever};
-  std::atomic<bool> active_{false};           // any rule, default or topic
+  std::atomic<bool> active_{false};  // any rule, default or topic
+  std::atomic<std::int64_t> shortest_tiered_ns_{kRetentionForever};
+  TierMarks marks_;
   std::atomic<std::uint64_t> generation_{0};  // of rules_
   bool is_damaged_ = false;  // some records cannot be read; set before the service is used
 };

@@ -17,6 +17,8 @@
 #include <type_traits>
 #include <vector>
 
+#include "wire/keeping.h"
+
 namespace edgecase::wire {
 
 enum class ValueType : std::uint8_t { Float64 = 1, Int64 = 2, Bool = 3, Text = 4, Bytes = 5 };
@@ -77,11 +79,14 @@ struct Value {
   }
 };
 
-// What the rule of a topic says of a device that is new. Owned by the rule, which outlives
-// readings.
+// What the rule of a topic says: of a device that is new, and what its readings become once their
+// retention is over (Reading::retention_ns). Owned by the rule, which outlives readings.
 struct TopicMetadata {
   std::string owner;
   std::vector<std::string> purposes;
+  std::vector<Tier> tiers = {};
+
+  bool is_of_device() const { return !owner.empty() || !purposes.empty(); }
 };
 
 // What a reading's time is worth.

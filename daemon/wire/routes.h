@@ -58,6 +58,8 @@ inline constexpr std::size_t kReportLengthDigits = 8;
 inline constexpr std::size_t kReportMaxBytes = 48u << 10;
 // "identity": the format has no place for the identities of series that their names do not tell.
 inline constexpr char kNotToldHeader[] = "X-EdgeCase-Not-Told";
+// Which windows of tiers an answer is made of, and where it could not be ("1h before 2026-...").
+inline constexpr char kTiersHeader[] = "X-EdgeCase-Tiers";
 inline constexpr char kWithheldHeader[] = "X-EdgeCase-Withheld-Devices";
 // Headers of an answer with new readings: where the next one begins, how many came and went
 // between, and how many the answer holds.

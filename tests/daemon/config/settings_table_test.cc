@@ -30,7 +30,8 @@ std::string other_value(const Setting& setting) {
       return "/some/where";
     case SettingKind::Choice:
       return std::string(setting.choices.substr(setting.choices.rfind('|') + 1));
-    case SettingKind::Duration: return "45d";
+    case SettingKind::Duration:
+    case SettingKind::Keeping: return "45d";
     case SettingKind::Size:
       if (setting.key == "http.head-limit") return "5120";
       return std::to_string(

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "ingest/ingest_pipeline.h"
+#include "retention/retention_records.h"
 #include "support/manual_clock.h"
 #include "support/model_engine.h"
 #include "wire/reading_key.h"
@@ -208,7 +209,7 @@ TEST_CASE("a preview tells what would go, how much and when, and changes nothing
   Room room;
   room.write("kitchen", "temp");
   room.write("attic", "temp");
-  const auto preview = room.service->preview("default", {"*", "*"}, 4 * kHour);
+  const auto preview = room.service->preview("default", {"*", "*"}, wire::Keeping{4 * kHour});
   REQUIRE(preview.ok());
   CHECK(preview->series == 2);
   CHECK(preview->readings == 20);
@@ -217,23 +218,24 @@ TEST_CASE("a preview tells what would go, how much and when, and changes nothing
   CHECK(preview->oldest_ns == kNow - 9 * kHour);
   CHECK(preview->next_ns == kNow);  // that of four hours ago is just old enough
   REQUIRE(preview->affected.size() == 2);
-  CHECK(preview->affected[0].now_ns == kRetentionForever);
-  CHECK(preview->affected[0].then_ns == 4 * kHour);
+  CHECK(preview->affected[0].now.raw_ns == kRetentionForever);
+  CHECK(preview->affected[0].then.raw_ns == 4 * kHour);
   CHECK_FALSE(preview->erases_everything());
   CHECK(room.left("kitchen", "temp") == 10);
   CHECK(room.service->rules().empty());
 
   // A narrower rule that is there stays as it is.
   REQUIRE(room.set("kitchen", kRetentionForever).ok());
-  CHECK(room.service->preview("default", {"*", "*"}, 4 * kHour)->count == 5);
+  CHECK(room.service->preview("default", {"*", "*"}, wire::Keeping{4 * kHour})->count == 5);
   room.engine.set_expiry_now_ns(kNow + 100 * kHour);
-  CHECK(room.service->preview("default", {"attic", "*"}, kHour)->erases_everything());
+  CHECK(
+      room.service->preview("default", {"attic", "*"}, wire::Keeping{kHour})->erases_everything());
   CHECK(room.service->preview("default", {"*", "*"}, std::nullopt)->count == 0);
 }
 
 TEST_CASE("a rule may name a device that has not come yet, and holds when it comes") {
   Room room;
-  CHECK(room.service->preview("default", {"garage", "*"}, kHour)->series == 0);
+  CHECK(room.service->preview("default", {"garage", "*"}, wire::Keeping{kHour})->series == 0);
   REQUIRE(room.set("garage", kHour).ok());
   REQUIRE(room.set("kitchen/temp", 2 * kHour).ok());
   room.write("garage", "temp");
@@ -269,6 +271,84 @@ TEST_CASE("an unknown namespace is refused, and a rule the engine refuses is not
   room.restart(kRetentionForever);
   CHECK(room.service->rules().empty());
   CHECK(room.left("kitchen", "temp") == 10);
+}
+
+// What releases have written is read for good: these bytes never change.
+TEST_CASE(
+    "retention: rules without tiers, rules with them, and marks are read as they were written") {
+  Room room;
+  room.write("kitchen", "temp");
+  const auto entry = room.catalog->find("default", "kitchen", "temp");
+  REQUIRE(entry.ok());
+  const NamespaceId records = room.engine.find_namespace(kRetentionNamespace)->id;
+  const auto bytes = [](std::initializer_list<int> all) {
+    Bytes text;
+    for (const int each : all) text += static_cast<char>(each);
+    return text;
+  };
+  // 2 h; 2 h, then 1m:1d, then 1h:forever; thinned before 1970-01-01T01:00:00Z in windows of 1m.
+  const Bytes plain = bytes({1, 0, 0, 6, 0x8c, 0x61, 0x71, 0x40, 0});
+  const Bytes tiered =
+      bytes({2,    0,    0,    6,    0x8c, 0x61, 0x71, 0x40, 0,    0,    0,    0,    0x0d, 0xf8,
+             0x47, 0x58, 0,    0,    0,    0x4e, 0x94, 0x91, 0x4f, 0,    0,    0,    0,    3,
+             0x46, 0x30, 0xb8, 0xa0, 0,    0x7f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff});
+  const Bytes mark =
+      bytes({1, 0, 0, 3, 0x46, 0x30, 0xb8, 0xa0, 0, 0, 0, 0, 0x0d, 0xf8, 0x47, 0x58, 0});
+  const auto key = [](char kind, const char* device) {
+    return Bytes(1, kind) + "default" + Bytes(1, '\0') + device + Bytes(1, '\0') + "*";
+  };
+  WriteBatch batch;
+  batch.put(records, key('R', "attic"), plain);
+  batch.put(records, key('R', "kitchen"), tiered);
+  batch.put(records, 'W' + topic_key(entry->id), mark);
+  REQUIRE(room.engine.write(batch, Durability::Sync).ok());
+  room.restart(kRetentionForever);
+  const std::vector<Rule> rules = room.service->rules();
+  REQUIRE(rules.size() == 2);
+  CHECK(wire::keeping_text(rules[0].keeping()) == "2h");
+  CHECK(wire::keeping_text(rules[1].keeping()) == "2h then 1m:1d then 1h:forever");
+  CHECK(room.service->marks().find(entry->id) == TierMark{kHour, {60 * kSecond}});
+  CHECK(room.service->keeping(*entry).tiers.size() == 2);
+  CHECK(room.service->expiry_ns(*entry) == kRetentionForever);
+  // And written so.
+  for (const Rule& rule : rules) REQUIRE(room.service->set(rule).ok());
+  CHECK(*room.engine.get(records, key('R', "attic"), {}) == plain);
+  CHECK(*room.engine.get(records, key('R', "kitchen"), {}) == tiered);
+  WriteBatch again;
+  TierMarks::append(records, entry->id, {kHour, {60 * kSecond}}, again);
+  REQUIRE(room.engine.write(again, Durability::Sync).ok());
+  CHECK(*room.engine.get(records, 'W' + topic_key(entry->id), {}) == mark);
+}
+
+TEST_CASE("retention: records of tiers that are cut, too long or newer stop the start in words") {
+  struct Case {
+    char kind;
+    Bytes value;
+    StatusCode want;
+  };
+  const Bytes eight(8, '\1');
+  for (const Case& c :
+       {Case{'R', "", StatusCode::Corruption}, Case{'R', "\1", StatusCode::Corruption},
+        Case{'R', '\1' + eight + eight, StatusCode::Corruption},
+        Case{'R', '\2' + eight, StatusCode::Corruption},
+        Case{'R', '\2' + eight + eight, StatusCode::Corruption},
+        Case{'R', '\2' + eight + eight + eight, StatusCode::Corruption},  // kept no longer
+        Case{'R', '\3' + eight, StatusCode::Unsupported}, Case{'W', "", StatusCode::Corruption},
+        Case{'W', '\1' + eight + "x", StatusCode::Corruption},
+        Case{'W', '\1' + eight + eight + eight + eight + eight + eight, StatusCode::Corruption},
+        Case{'W', '\2' + eight, StatusCode::Unsupported}}) {
+    Room room;
+    const NamespaceId records = room.engine.find_namespace(kRetentionNamespace)->id;
+    const Bytes key = c.kind == 'R'
+                          ? Bytes("R") + "default" + Bytes(1, '\0') + "a" + Bytes(1, '\0') + "*"
+                          : 'W' + topic_key({1, 2, 3});
+    WriteBatch batch;
+    batch.put(records, key, c.value);
+    REQUIRE(room.engine.write(batch, Durability::Sync).ok());
+    const auto opened = RetentionService::open(room.engine, *room.catalog, kRetentionForever);
+    CAPTURE(c.value.size());
+    CHECK(opened.status().code() == c.want);
+  }
 }
 
 }  // namespace edgecase::retention

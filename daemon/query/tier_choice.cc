@@ -1,0 +1,88 @@
+#include "query/tier_choice.h"
+
+#include <algorithm>
+
+#include "catalog/tier_spaces.h"
+#include "wire/json_values.h"
+#include "wire/time_text.h"
+
+namespace edgecase::query {
+namespace {
+
+using catalog::TierColumn;
+
+std::string lengths_text(const std::set<std::int64_t>& lengths_ns) {
+  std::string text;
+  for (const std::int64_t each : lengths_ns)
+    text += (text.empty() ? "" : ", ") + wire::format_duration(each);
+  return text;
+}
+
+}  // namespace
+
+std::string TierNote::text() const {
+  std::string text;
+  if (!read_ns.empty()) text = lengths_text(read_ns) + " before " + wire::time_text(read_before_ns);
+  if (!missed_ns.empty()) {
+    text += (text.empty() ? "none before " : "; none before ") + wire::time_text(missed_before_ns) +
+            ": windows of " + lengths_text(missed_ns) + " are kept there";
+  }
+  return text;
+}
+
+std::optional<std::int64_t> tier_for(const retention::TierMark& mark, std::int64_t every_ns) {
+  const auto fits = [=](std::int64_t tier_ns) { return every_ns % tier_ns == 0; };
+  const auto found = std::find_if(mark.every_ns.rbegin(), mark.every_ns.rend(), fits);
+  if (found == mark.every_ns.rend()) return std::nullopt;
+  return *found;
+}
+
+std::optional<TierColumnSet> tier_columns(wire::Aggregate aggregate) {
+  switch (aggregate) {
+    case wire::Aggregate::Count: return tier_bit(TierColumn::Count);
+    case wire::Aggregate::Min: return tier_bit(TierColumn::Min);
+    case wire::Aggregate::Max: return tier_bit(TierColumn::Max);
+    case wire::Aggregate::Sum:
+    case wire::Aggregate::Mean: return tier_bit(TierColumn::Sum) | tier_bit(TierColumn::Numbers);
+    case wire::Aggregate::First: return tier_bit(TierColumn::First);
+    case wire::Aggregate::Last: return tier_bit(TierColumn::Last);
+    default: return std::nullopt;
+  }
+}
+
+TierReading read_tiers(const Engine& engine, const retention::TierMarks& marks,
+                       std::int64_t from_ns, std::int64_t every_ns,
+                       std::optional<wire::Aggregate> aggregate) {
+  TierReading reading;
+  const auto columns = aggregate ? tier_columns(*aggregate) : std::nullopt;
+  if (!columns || marks.latest_ns() <= from_ns) return reading;
+  reading.columns = *columns;
+  reading.every_ns = every_ns;
+  reading.choose = [&engine, &marks, every_ns](
+                       const catalog::SeriesEntry& series) -> std::optional<catalog::TierSpace> {
+    const auto tier_ns = tier_for(marks.find(series.id), every_ns);
+    if (!tier_ns) return std::nullopt;
+    const auto space =
+        engine.find_namespace(catalog::tier_space_name(series.id.namespace_id, *tier_ns));
+    if (!space.ok()) return std::nullopt;
+    return catalog::TierSpace{space->id, *tier_ns};
+  };
+  return reading;
+}
+
+void note_tiers(const retention::TierMarks& marks, const catalog::SeriesId& series,
+                std::int64_t from_ns, std::int64_t every_ns,
+                std::optional<wire::Aggregate> aggregate, TierNote& note) {
+  const retention::TierMark mark = marks.find(series);
+  if (mark.before_ns <= from_ns) return;
+  const bool can = aggregate && tier_columns(*aggregate);
+  if (const auto tier_ns = can ? tier_for(mark, every_ns) : std::nullopt) {
+    note.read_ns.insert(*tier_ns);
+    note.read_before_ns = std::max(note.read_before_ns, mark.before_ns);
+  } else {
+    note.missed_ns.insert(mark.every_ns.begin(), mark.every_ns.end());
+    note.missed_before_ns = std::max(note.missed_before_ns, mark.before_ns);
+  }
+}
+
+}  // namespace edgecase::query

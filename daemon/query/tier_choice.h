@@ -1,0 +1,44 @@
+// Chooses the tier that answers a question of a series whose readings have become windows, and
+// tells what was chosen (X-EdgeCase-Tiers).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "catalog/catalog.h"
+#include "query/series_scan.h"
+#include "retention/tier_marks.h"
+#include "wire/query_request.h"
+
+namespace edgecase::query {
+
+// What the answers of one question have read in place of readings, and where they could not.
+struct TierNote {
+  std::set<std::int64_t> read_ns, missed_ns;  // lengths of windows
+  std::int64_t read_before_ns = INT64_MIN, missed_before_ns = INT64_MIN;
+
+  // "1h before 2026-11-22T10:00:00Z"; then, or alone, "none before ...: windows of 1m, 1h are kept
+  // there": the answer has nothing of that time. "": it is made of readings alone.
+  std::string text() const;
+};
+
+// The coarsest of a series' tiers of whose windows those of `every_ns` (0: of any length) are made,
+// which reaches back the furthest. None: there is none.
+std::optional<std::int64_t> tier_for(const retention::TierMark& mark, std::int64_t every_ns);
+
+// The columns that an aggregate is made of; none: it cannot be made of windows.
+std::optional<TierColumnSet> tier_columns(wire::Aggregate aggregate);
+
+// For a question from `from_ns` on; `aggregate`: none asks for readings. The marks outlive it.
+TierReading read_tiers(const Engine& engine, const retention::TierMarks& marks,
+                       std::int64_t from_ns, std::int64_t every_ns,
+                       std::optional<wire::Aggregate> aggregate);
+
+// Notes what becomes of a series of such a question.
+void note_tiers(const retention::TierMarks& marks, const catalog::SeriesId& series,
+                std::int64_t from_ns, std::int64_t every_ns,
+                std::optional<wire::Aggregate> aggregate, TierNote& note);
+
+}  // namespace edgecase::query

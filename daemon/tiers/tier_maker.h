@@ -1,0 +1,105 @@
+// Makes the tiers of retention: once readings are older than their rule keeps them as they came,
+// they become windows of each of its tiers, in one pass, and go (retention/TIERS.md).
+//
+//   gate closed for an instant: late readings are refused from here on
+//     ▼
+//   of one series: a snapshot ─► whole windows of all tiers ─► ONE batch, synced:
+//                                windows · the mark · the readings before it go
+//
+// A batch is all there or not at all, so a crash neither loses a reading nor counts it twice, and
+// every snapshot has each instant in one place. Series after series, in pieces that end where a
+// window of the coarsest tier does, so that an erasure waits for no more than one of them.
+//
+// What cannot be read stays as it is, with all that is newer of its series: damage is told of, and
+// looked at again in the next pass. While the clock is not trusted nothing becomes older.
+//
+// Use: create, start(), stop() or destroy. Thread-safe; one thread, "tiers".
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "catalog/catalog.h"
+#include "catalog/tier_spaces.h"
+#include "edgecase/engine.h"
+#include "edgecase/mutex.h"
+#include "erase/fences.h"
+#include "retention/retention_service.h"
+
+namespace edgecase::tiers {
+
+// Readings stay up to this part of their retention longer, so that they go in few steps.
+inline constexpr std::int64_t kStepShare = 16;
+// One piece ends with the first window of the coarsest tier behind so many.
+inline constexpr std::uint64_t kPieceWindows = 4'000;
+inline constexpr std::uint64_t kPieceReadings = 500'000;
+// Series that are announced to the gate at once.
+inline constexpr std::size_t kSeriesAtOnce = 500;
+inline constexpr std::int64_t kLookNs = 1'000'000'000;
+// Between passes: as often as readings have a step to go, a while at most.
+inline constexpr std::int64_t kPassMaxNs = 600'000'000'000;
+
+struct TierStatus {
+  std::uint64_t windows = 0;   // made since the start
+  std::uint64_t readings = 0;  // that became windows
+  std::string problem;         // why the last pass left something; "": nothing
+};
+
+// Called on the thread, none under a lock; `problem` again only when it changes.
+struct TierEvents {
+  std::function<void(const std::string& problem)> left = {};
+};
+
+class TierMaker {
+ public:
+  TierMaker(Engine& engine, catalog::Catalog& catalog, retention::RetentionService& retention,
+            erase::Fences& fences, TierEvents events = {});
+  ~TierMaker();
+  TierMaker(const TierMaker&) = delete;
+  TierMaker& operator=(const TierMaker&) = delete;
+
+  void start() EC_EXCLUDES(mutex_);
+  // Returns once the piece under way is done. Idempotent.
+  void stop() EC_EXCLUDES(mutex_);
+  // All that is due, as the thread does now and then and after each change of a rule. One at a
+  // time. The first problem; the rest is done all the same.
+  Status pass() EC_EXCLUDES(pass_mutex_, mutex_);
+
+  TierStatus status() const EC_EXCLUDES(mutex_);
+
+ private:
+  struct Task {
+    catalog::SeriesEntry series;
+    wire::Keeping keeping;
+    std::int64_t before_ns = INT64_MIN;  // readings of earlier are to become windows
+  };
+
+  void run() EC_EXCLUDES(mutex_);
+  bool is_stopping() const EC_EXCLUDES(mutex_);
+  Result<std::optional<Task>> task_of(const catalog::SeriesEntry& series, std::int64_t now_ns);
+  Status do_all(const std::vector<Task>& tasks);
+  Status make(const Task& task);
+  Status follow_rule(const Task& task, const retention::TierMark& mark);
+  Result<bool> make_piece(const Task& task, std::span<const catalog::TierSpace> tiers);
+  Result<std::vector<catalog::TierSpace>> spaces_of(const Task& task);
+
+  Engine& engine_;
+  catalog::Catalog& catalog_;
+  retention::RetentionService& retention_;
+  erase::Fences& fences_;
+  const TierEvents events_;
+
+  Mutex pass_mutex_;  // held for a pass, over I/O
+  mutable Mutex mutex_;
+  CondVar changed_;
+  bool stopping_ EC_GUARDED_BY(mutex_) = false;
+  TierStatus status_ EC_GUARDED_BY(mutex_);
+  std::thread thread_;
+};
+
+}  // namespace edgecase::tiers

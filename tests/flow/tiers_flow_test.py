@@ -1,0 +1,93 @@
+#!/usr/bin/env python3
+"""Tiers of retention on a real daemon: rules, windows in place of readings, what is told of them, kill -9, erasure."""
+import json
+import signal
+import time
+import unittest
+import urllib.request
+
+from daemon_process import Daemon, Place, until
+
+HOUR_NS = 3600 * 10**9
+
+
+class Tiers(unittest.TestCase):
+    def setUp(self):
+        self.place = Place()
+        self.place.write_config()
+        self.daemon = Daemon(self.place)
+        self.begin_ns = time.time_ns() // HOUR_NS * HOUR_NS - 5 * HOUR_NS
+
+    def tearDown(self):
+        self.daemon.stop()
+        self.place.remove()
+
+    def ok(self, *arguments):
+        result = self.place.cli(*arguments)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return result
+
+    def post(self, device, times):
+        lines = "\n".join(f"temp,device={device} value={i % 50}i {ns}" for i, ns in enumerate(times))
+        request = urllib.request.Request(f"http://localhost:{self.daemon.port()}/write?db=default", lines.encode())
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            return answer.headers
+
+    def windows(self, every, aggregate, device="kitchen"):
+        result = self.ok("query", device, "--every", every, "--agg", aggregate, "--format", "csv")
+        return result.stdout, result.stderr
+
+    def raw(self, device="kitchen"):
+        return len(self.ok("query", device, "--format", "ndjson").stdout.splitlines())
+
+    def test_readings_become_windows_and_everything_says_so(self):
+        self.post("kitchen", range(self.begin_ns, self.begin_ns + 2 * HOUR_NS, 10**10))
+        self.post("attic", range(self.begin_ns, self.begin_ns + 2 * HOUR_NS, 10**10))
+        asked = [(every, aggregate) for every in ("1m", "1h") for aggregate in
+                 ("count", "min", "max", "sum", "mean", "first", "last")]
+        before = {each: self.windows(*each) for each in asked}
+        self.assertEqual(before[("1m", "count")][1], "")
+
+        for wrong in (("7d", "--then", "1m"), ("7d", "--then", "1h:90d", "--then", "1m:1y"),
+                      ("forever", "--then", "1m:90d"), ("7d", "--then", "1m:1d")):
+            result = self.place.cli("retention", "set", "kitchen", *wrong)
+            self.assertEqual(result.returncode, 2, result)
+        rule = ("kitchen", "1h", "--then", "1m:90d", "--then", "1h:forever")
+        preview = json.loads(self.ok("retention", "preview", *rule, "--json").stdout)
+        self.assertEqual((preview["erased_readings"], preview["thinned_readings"]), (0, 720))
+        self.assertEqual(self.place.cli("retention", "set", *rule).returncode, 2)  # asks
+        self.ok("retention", "set", *rule, "--yes")
+        listed = json.loads(self.ok("retention", "list", "--json").stdout)["rules"]
+        self.assertEqual([(r["keep"], r["then"]) for r in listed], [("1h", ["1m:90d", "1h:forever"])])
+        self.assertIn("1h, then 1m:90d, then 1h:forever", self.ok("retention", "list").stdout)
+
+        until(lambda: self.raw() == 0, "readings to become windows")
+        self.assertEqual(self.raw("attic"), 720)
+        for each in asked:
+            rows, note = self.windows(*each)
+            self.assertEqual(rows, before[each][0], each)
+            self.assertIn(f"{each[0]} before 20", note)
+        rows, note = self.windows("1h", "p95")
+        self.assertEqual(rows.count("\n"), 1)
+        self.assertIn("none before 20", note)
+
+        headers = self.post("kitchen", [self.begin_ns + 1])
+        self.assertEqual(headers["X-EdgeCase-Expired"], "1")
+        self.daemon.stop(signal.SIGKILL)
+        self.daemon = Daemon(self.place)
+        self.assertEqual(self.post("kitchen", [self.begin_ns + 1])["X-EdgeCase-Expired"], "1")
+        for each in asked:
+            self.assertEqual(self.windows(*each)[0], before[each][0], each)
+
+        begin = time.strftime("%Y-%m-%dT%H:%M:30Z", time.gmtime(self.begin_ns / 10**9))
+        span = ("kitchen", "--from", begin, "--to", begin[:-4] + ":40Z")
+        self.assertIn("those that the range cuts go whole", self.ok("erase", *span, "--dry-run").stdout)
+        self.ok("erase", *span, "--yes")
+        self.assertEqual(self.windows("1m", "count")[0].count("\n"), 1 + 119)
+        self.assertEqual(self.windows("1h", "count")[0].count("\n"), 1 + 1)
+        self.ok("erase", "kitchen", "--yes")
+        self.assertEqual(self.windows("1h", "sum")[0].count("\n"), 1)
+
+
+if __name__ == "__main__":
+    unittest.main()
