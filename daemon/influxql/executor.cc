@@ -70,8 +70,10 @@ class SelectRows final : public RowSource {
   }
   std::string notice() const override {
     const query::LeftOut left_out = account_.left_out();
-    if (left_out.empty()) return {};
-    return "readings cannot be read and are not here: " + left_out.status().message();
+    if (!left_out.empty())
+      return "readings cannot be read and are not here: " + left_out.status().message();
+    const std::string tiers = account_.tiers().text();
+    return tiers.empty() ? tiers : "windows of tiers in place of readings: " + tiers;
   }
 
  private:

@@ -249,8 +249,11 @@ Status MeasurementUnits::open_parts(std::size_t unit, std::vector<FeedPart>& par
       const Column& column = choice_.columns[c];
       if (column.is_tag || column.kind == Cell::Kind::Null || column.name != identity.field)
         continue;
+      // Windows that may stand for readings: those that begin where these do.
+      const bool is_plain = choice_.offset_ns == 0 && !choice_.is_local;
       auto reader = std::make_unique<SeriesReader>(account_, row, series->entry.id, choice_.span,
-                                                   choice_.is_descending, column.kind);
+                                                   choice_.is_descending, column.kind,
+                                                   is_plain ? choice_.every_ns : 0);
       EC_TRY(reader->begin());
       parts.push_back({c, std::move(reader)});
     }

@@ -13,6 +13,7 @@
 #include "influxql/points.h"
 #include "query/given_readings.h"
 #include "query/left_out.h"
+#include "query/tier_choice.h"
 
 namespace edgecase::influxql {
 
@@ -44,6 +45,9 @@ class ReadingAccount {
   std::uint64_t groups() const { return groups_; }  // that were told of unread
   std::uint64_t points_of_groups() const { return points_of_groups_; }
   std::uint64_t series() const { return series_; }
+  // What windows of tiers stand for readings that are gone, and where none could.
+  query::TierNote& tiers() { return tiers_; }
+  const query::TierNote& tiers() const { return tiers_; }
   // Series that are read: whoever keeps an account of it hears of each device once.
   void tell(const std::vector<catalog::SeriesRow>& rows);
 
@@ -71,6 +75,7 @@ class ReadingAccount {
   Keeps keeps_ = Keeps::Nothing;
   std::uint64_t points_ = 0, series_ = 0;
   std::uint64_t groups_ = 0, points_of_groups_ = 0;
+  query::TierNote tiers_;
   std::set<std::pair<NamespaceId, std::uint32_t>> told_;  // devices
   std::vector<SeriesReader*> readers_;
   query::LeftOut left_out_;

@@ -57,6 +57,7 @@ Status SelectPlan::choose() {
 
 Status SelectPlan::choose(const Choice& around) {
   choice_.is_descending = is_descending_;
+  choice_.is_local = zone() != nullptr;
   std::set<std::string> tags(own_tags_.begin(), own_tags_.end());
   tags.insert(around.tags.begin(), around.tags.end());
   choice_.tags.assign(tags.begin(), tags.end());

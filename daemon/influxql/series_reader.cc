@@ -1,6 +1,7 @@
 #include "influxql/series_reader.h"
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 #include "influxql/cells.h"
@@ -12,6 +13,37 @@ constexpr std::size_t kReaderBytes = sizeof(SeriesReader) + 192;
 
 bool is_number_kind(Cell::Kind kind) {
   return kind == Cell::Kind::Float || kind == Cell::Kind::Integer;
+}
+
+// What a tier keeps of a window, as of values of that type. None: it has others, or none at all.
+std::optional<NumberSummary> summary_of(const query::TierWindow& window, std::int64_t last_ns,
+                                        Cell::Kind kind) {
+  if (!window.min || !window.max || !window.sum || !window.first || !window.last)
+    return std::nullopt;
+  NumberSummary summary;
+  summary.type = kind == Cell::Kind::Float ? NumberType::Float : NumberType::Integer;
+  const auto bits_of = [&](const wire::Value& value) -> std::optional<std::uint64_t> {
+    const bool is_float = value.type == wire::ValueType::Float64;
+    if (!is_float && value.type != wire::ValueType::Int64) return std::nullopt;
+    if (summary.type == NumberType::Float) {
+      const double number = is_float ? value.float64 : static_cast<double>(value.int64);
+      return std::bit_cast<std::uint64_t>(number);
+    }
+    if (is_float) return std::nullopt;
+    return static_cast<std::uint64_t>(value.int64);
+  };
+  const auto min = bits_of(*window.min), max = bits_of(*window.max), sum = bits_of(*window.sum);
+  const auto first = bits_of(*window.first), last = bits_of(*window.last);
+  if (!min || !max || !sum || !first || !last) return std::nullopt;
+  summary.count = window.numbers;
+  summary.first_ordinal = wire::ordinal_of_time(window.begin_ns);
+  summary.last_ordinal = wire::ordinal_of_time(last_ns);
+  summary.first = *first;
+  summary.last = *last;
+  summary.min = *min;
+  summary.max = *max;
+  summary.sum = *sum;
+  return summary;
 }
 
 }  // namespace
@@ -30,13 +62,14 @@ void cast_cell(Cell& cell, Cell::Kind kind) {
 
 SeriesReader::SeriesReader(ReadingAccount& account, catalog::SeriesRow row,
                            const catalog::SeriesId& series, const TimeSpan& span,
-                           bool is_descending, Cell::Kind kind)
+                           bool is_descending, Cell::Kind kind, std::int64_t every_ns)
     : account_(account),
       row_(row),
       series_(series),
       span_(span),
       is_descending_(is_descending),
       kind_(kind),
+      every_ns_(every_ns),
       is_done_(span.from_ns > span.to_ns || kind == Cell::Kind::Null) {}
 
 Status SeriesReader::begin() {
@@ -67,8 +100,22 @@ void SeriesReader::open_scan() {
   options.passes_drive_away = tells_lacks_;
   options.summaries = is_fed_ && is_number_kind(kind_) && account_.readers() <= kOpenScansMax;
   query::QueryService& service = account_.service();
+  query::TierReading tiers;
+  if (const retention::TierMarks* const marks = service.marks();
+      marks != nullptr && marks->latest_ns() > range.from_ns) {
+    // Any aggregate will do: which columns there are is all one here.
+    std::optional<wire::Aggregate> aggregate;
+    const bool may_be_windows =
+        is_fed_ && every_ns_ > 0 && is_number_kind(kind_) && account_.readers() <= kOpenScansMax;
+    if (may_be_windows) aggregate = wire::Aggregate::Count;
+    tiers = query::read_tiers(service.engine(), *marks, range.from_ns, every_ns_, aggregate);
+    tiers.columns = query::kAllTierColumns;
+    // From the end on few reach so far back.
+    if (may_be_windows || !is_descending_)
+      query::note_tiers(*marks, series_, range.from_ns, every_ns_, aggregate, account_.tiers());
+  }
   scan_.emplace(service.engine(), service.catalog(), std::vector<catalog::SeriesRow>{row_}, range,
-                options);
+                options, std::move(tiers));
 }
 
 void SeriesReader::close_scan() {
@@ -123,7 +170,11 @@ Result<bool> SeriesReader::has_reading() {
 
 Status SeriesReader::wake_scan() {
   if (!has_read_) before_reading_ = query::GivenReadings(account_.service().engine());
-  if (scan_) return scan_->wake().status();
+  if (scan_) {
+    EC_TRY(scan_->wake().status());
+    static_cast<void>(scan_->has_moved());  // between two windows
+    return ok();
+  }
   open_scan();
   EC_ASSIGN_OR_RETURN(const bool is_there, scan_->next_series());
   is_done_ = !is_there;
@@ -170,6 +221,7 @@ Status SeriesReader::feed(const Window& window, ValueTaker& taker) {
 
 // What is at hand of the window, at least one step of it.
 Status SeriesReader::feed_from_scan(const Window& window, ValueTaker& taker) {
+  if (scan_->is_on_window()) return feed_from_tier(taker);
   const std::int64_t last_ns = window.end_ns - 1;
   const bool is_float = kind_ == Cell::Kind::Float;
   NumberSummary summary;
@@ -194,14 +246,39 @@ Status SeriesReader::feed_from_scan(const Window& window, ValueTaker& taker) {
     EC_TRY(taker.take(numbers.first(count)));
     EC_TRY(scan_->go_on(count));
     scan_->skip(count);
-    return ok();
+    return check_moved();
   }
   Held held;
   EC_ASSIGN_OR_RETURN(const bool is_value, read_reading(held));
   if (is_value) EC_TRY(taker.take(held.time_ns, held.cell));
   EC_TRY(scan_->go_on());
   scan_->next();
-  return ok();
+  return check_moved();
+}
+
+// The window of a tier where it stands; one that a function cannot do with is told of.
+Status SeriesReader::feed_from_tier(ValueTaker& taker) {
+  const query::TierWindow& window = scan_->window();
+  const std::int64_t last_ns = scan_->window_last_ns();
+  const auto summary = summary_of(window, last_ns, kind_);
+  if (summary && taker.takes(*summary)) {
+    EC_TRY(account_.count_group(summary->count));
+    note_read(window.begin_ns, last_ns);
+    EC_TRY(taker.take(*summary));
+  } else {
+    query::TierNote& note = account_.tiers();
+    note.missed_ns.insert(last_ns - window.begin_ns + 1);
+    note.missed_before_ns = std::max(note.missed_before_ns, last_ns + 1);
+  }
+  EC_TRY(scan_->go_on());
+  scan_->next();
+  return check_moved();
+}
+
+// What a function has taken of a window it cannot take back.
+Status SeriesReader::check_moved() {
+  if (!scan_->has_moved()) return ok();
+  return busy("readings became windows while they were read: ask again");
 }
 
 // Where the scan stands. False: it is of another type, or damaged.
@@ -227,6 +304,10 @@ Status SeriesReader::fill() {
   batch_ = std::min(batch_ * 4, kBatchMax);
   std::size_t text_bytes = 0;
   while (!is_done_ && count_ < most && text_bytes <= kBatchTextBytes && scan_->valid()) {
+    if (scan_->is_on_window()) {
+      scan_->next();  // none was asked for here
+      continue;
+    }
     scan_->read_group();
     if (!scan_->valid()) break;
     if (held_.size() == count_) held_.emplace_back();

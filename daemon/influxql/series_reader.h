@@ -28,9 +28,11 @@ class SeriesReader {
   // Longer texts are refused; /api/v1/query streams them.
   static constexpr std::uint64_t kTextMaxBytes = 4u << 20;
 
-  // `kind`: what values become; those of another type are passed over.
+  // `kind`: what values become; those of another type are passed over. `every_ns`: functions take
+  // windows that are multiples of it, so that tiers may stand for readings that are gone; 0: none
+  // may.
   SeriesReader(ReadingAccount& account, catalog::SeriesRow row, const catalog::SeriesId& series,
-               const TimeSpan& span, bool is_descending, Cell::Kind kind);
+               const TimeSpan& span, bool is_descending, Cell::Kind kind, std::int64_t every_ns);
   ~SeriesReader();
   SeriesReader(const SeriesReader&) = delete;
   SeriesReader& operator=(const SeriesReader&) = delete;
@@ -84,6 +86,8 @@ class SeriesReader {
   Status wake_scan();
   Status fill();
   Status feed_from_scan(const Window& window, ValueTaker& taker);
+  Status feed_from_tier(ValueTaker& taker);
+  Status check_moved();
   Result<bool> read_reading(Held& held);
   void note_read(std::int64_t first_ns, std::int64_t last_ns);
   // False: it is of another type.
@@ -97,6 +101,7 @@ class SeriesReader {
   TimeSpan span_;  // what is left of it
   const bool is_descending_;
   const Cell::Kind kind_;
+  const std::int64_t every_ns_;
   bool is_fed_ = false, tells_lacks_ = false;
   std::vector<query::Damaged::Range> lacks_;  // of scans that were closed
   std::optional<query::SeriesScan> scan_;

@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "catalog/tier_spaces.h"
 #include "influxql/formula.h"
 #include "influxql/time_condition.h"
 
@@ -153,6 +154,28 @@ Result<std::vector<catalog::SeriesRow>> NamedSeries::find(query::Reach* reach) c
   return found;
 }
 
+namespace {
+
+// The type of numbers that have become windows all.
+Result<std::optional<wire::ValueType>> type_of_tiers(query::QueryService& service,
+                                                     const catalog::SeriesEntry& series) {
+  std::optional<wire::ValueType> type;
+  if (service.marks() == nullptr) return type;
+  for (const std::int64_t every_ns : service.marks()->find(series.id).every_ns) {
+    const auto space =
+        service.engine().find_namespace(catalog::tier_space_name(series.id.namespace_id, every_ns));
+    if (!space.ok() || type) continue;
+    const auto windows = query::TierWindows::open(
+        service.engine(), {space->id, every_ns}, series.id, INT64_MIN, std::nullopt,
+        query::tier_bit(catalog::TierColumn::First), without_damaged());
+    EC_TRY(windows.status());
+    if ((*windows)->valid() && (*windows)->window().first) type = (*windows)->window().first->type;
+  }
+  return type;
+}
+
+}  // namespace
+
 Result<std::optional<wire::ValueType>> type_of_series(query::QueryService& service,
                                                       const catalog::SeriesEntry& series) {
   ReadOptions options;
@@ -177,7 +200,7 @@ Result<std::optional<wire::ValueType>> type_of_series(query::QueryService& servi
   EC_TRY((*scan)->status());
   if (!(*scan)->valid()) {
     EC_TRY(away);
-    return std::optional<wire::ValueType>();
+    return type_of_tiers(service, series);
   }
   const ByteView bytes = (*scan)->value();
   if (!(*scan)->valid()) return (*scan)->status();

@@ -58,6 +58,7 @@ struct Choice {
   // groups by these as well.
   std::vector<std::string> tags;
   std::int64_t every_ns = 0, offset_ns = 0;  // GROUP BY time; 0: none
+  bool is_local = false;                     // its windows are those of a time zone
   // SLIMIT and SOFFSET, of groups by these tags within each measurement.
   std::vector<std::string> limit_tags;
   std::int64_t series_limit = 0, series_offset = 0;

@@ -121,6 +121,7 @@ class SeriesScan {
            (options_.direction == Direction::Forward || !is_on_reading());
   }
   const TierWindow& window() const { return windows_->window(); }
+  std::int64_t window_last_ns() const { return windows_->last_ns(); }
   // Since it was asked last.
   bool has_moved() { return std::exchange(has_moved_, false); }
   void next();

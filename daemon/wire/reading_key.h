@@ -66,6 +66,11 @@ inline std::int64_t time_of_ordinal(std::uint64_t ordinal) {
   return static_cast<std::int64_t>(ordinal ^ std::uint64_t{1} << 63);
 }
 
+// And back.
+inline std::uint64_t ordinal_of_time(std::int64_t time_ns) {
+  return static_cast<std::uint64_t>(time_ns) ^ std::uint64_t{1} << 63;
+}
+
 // The time of a key known to be kReadingKeyBytes long: the inner loop of scans.
 inline std::int64_t time_of_reading_key(const char* key) {
   std::uint64_t bits = 0;

@@ -4,6 +4,7 @@ import json
 import signal
 import time
 import unittest
+import urllib.parse
 import urllib.request
 
 from daemon_process import Daemon, Place, until
@@ -37,6 +38,15 @@ class Tiers(unittest.TestCase):
         result = self.ok("query", device, "--every", every, "--agg", aggregate, "--format", "csv")
         return result.stdout, result.stderr
 
+    def influxql(self, every):
+        span = f"time >= {self.begin_ns} AND time < {self.begin_ns + 2 * HOUR_NS}"
+        functions = ", ".join(f"{each}(value)" for each in
+                              ("count", "min", "max", "sum", "mean", "first", "last", "spread"))
+        question = f"SELECT {functions} FROM temp WHERE device = 'kitchen' AND {span} GROUP BY time({every})"
+        path = "/query?" + urllib.parse.urlencode({"db": "default", "q": question})
+        with urllib.request.urlopen(f"http://localhost:{self.daemon.port()}{path}", timeout=60) as answer:
+            return json.load(answer)["results"][0]
+
     def raw(self, device="kitchen"):
         return len(self.ok("query", device, "--format", "ndjson").stdout.splitlines())
 
@@ -47,6 +57,8 @@ class Tiers(unittest.TestCase):
                  ("count", "min", "max", "sum", "mean", "first", "last")]
         before = {each: self.windows(*each) for each in asked}
         self.assertEqual(before[("1m", "count")][1], "")
+        influxql = {every: self.influxql(every) for every in ("1m", "10m", "1h")}
+        self.assertEqual([len(each["series"][0]["values"]) for each in influxql.values()], [120, 12, 2])
 
         for wrong in (("7d", "--then", "1m"), ("7d", "--then", "1h:90d", "--then", "1m:1y"),
                       ("forever", "--then", "1m:90d"), ("7d", "--then", "1m:1d")):
@@ -67,6 +79,11 @@ class Tiers(unittest.TestCase):
             rows, note = self.windows(*each)
             self.assertEqual(rows, before[each][0], each)
             self.assertIn(f"{each[0]} before 20", note)
+        for every, answer in influxql.items():
+            after = self.influxql(every)
+            self.assertEqual(after["series"], answer["series"])
+            self.assertIn(" before 20", json.dumps(after))
+        self.assertIn("none before 20", json.dumps(self.influxql("90s")))
         rows, note = self.windows("1h", "p95")
         self.assertEqual(rows.count("\n"), 1)
         self.assertIn("none before 20", note)
