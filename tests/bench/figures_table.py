@@ -62,7 +62,7 @@ FIGURES = [
     ("MQTT QoS 1 through mosquitto: ratio to paho's QoS 1", "≥ 0.9", "mqtt", "ratio_to_paho_qos1", "", decimals(2)),
     ("MQTT QoS 1 through mosquitto: ratio to that with MQTT 5 and the same window",
      "≥ 0.9", "mqtt", "ratio_to_paho_qos1_wide", "", decimals(2)),
-    ("MQTT QoS 1 straight to the daemon, 50-byte payloads: durable messages", "≥ 250,000", "listener", "ops_per_second",
+    ("MQTT QoS 1 straight to the daemon: durable messages, 50-byte payloads", "≥ 250,000", "listener", "ops_per_second",
      "messages/s", thousands),
     ("MQTT QoS 1 straight to the daemon: processor time of it",
      "", "listener", "server_cpu_us_per_message", "µs a message", decimals(2)),
@@ -115,6 +115,29 @@ def table(columns, rows):
     return [line(columns), "|" + "---|" * len(columns), *map(line, rows)]
 
 
+def subject_of(name):
+    """What a figure is about: "start" of "start: its peak"."""
+    return name.rpartition(": ")[0] or name
+
+
+def shortened(names):
+    """Names as the page has them: "… its peak" below another figure of the same subject."""
+    before = None
+    for name in names:
+        follows = before is not None and name.startswith(f"{before}: ") and subject_of(name) == before
+        yield f"… {name[len(before) + 2:]}" if follows else name
+        before = subject_of(name)
+
+
+def lengthened(names):
+    """The names again."""
+    before = None
+    for name in names:
+        whole = f"{before}: {name[2:]}" if name.startswith("… ") else name
+        yield whole
+        before = subject_of(whole)
+
+
 def tables_of(text):
     """The rows of a page's tables, by the name of the first column."""
     tables, head = {}, None
@@ -128,7 +151,8 @@ def tables_of(text):
             tables[head] = []
         elif not set(text_line) <= set("|-"):
             tables[head].append(cells)
-    return tables
+    return {name: [[whole, *row[1:]] for whole, row in zip(lengthened(row[0] for row in rows), rows)]
+            for name, rows in tables.items()}
 
 
 def measured(reports):
@@ -177,6 +201,7 @@ def page(before, reports, run):
         runs.append([letter, *run])
     missed = [f"- {name}: {value}, aim {aim}" for name, aim, value, *_ in rows if is_missed(aim, value)]
     missed = ["", "Aims that are missed:", "", *missed] if missed else []
+    rows = [[name, *row[1:]] for name, row in zip(shortened(row[0] for row in rows), rows)]
     return "\n".join([HEAD, "", *table(RUN_COLUMNS, sorted(runs)), *missed, "", *table(COLUMNS, rows), ""])
 
 

@@ -50,6 +50,14 @@ class FiguresTableTest(unittest.TestCase):
                                       ("≤ 20", "3.6 MB", False), ("≤ 1000", "30 ms", False), ("", "1", False)):
             self.assertEqual(figures_table.is_missed(aim, value), is_missed, (aim, value))
 
+    def test_a_subject_stands_once_and_names_come_back_whole(self):
+        names = ["a", "a: its peak", "a: its end", "b: x: y", "b: x: z", "b: w", "c"]
+        short = list(figures_table.shortened(names))
+        self.assertEqual(short, ["a", "… its peak", "… its end", "b: x: y", "… z", "b: w", "c"])
+        self.assertEqual(list(figures_table.lengthened(short)), names)
+        names = [figure[0] for figure in figures_table.FIGURES]
+        self.assertEqual(list(figures_table.lengthened(figures_table.shortened(names))), names)
+
     def test_names_are_one_row_each_and_a_page_without_news_stays(self):
         names = [figure[0] for figure in figures_table.FIGURES]
         self.assertEqual(len(names), len(set(names)))
