@@ -1,5 +1,8 @@
 // A batch that goes to a target at once: readings as lines, in parts of one request each, and the
 // keys of the stored readings that they are. Made by BatchReader, sent by Courier. One thread.
+//
+// Lines of line protocol, of texts and of bytes are whole. Of a number that goes to an EdgeCase a
+// line is its value alone: a request brings all of a series as one column (wire/reading_json.h).
 #pragma once
 
 #include <cstddef>
@@ -20,10 +23,17 @@ struct Batch {
   // A larger value goes to no target: it is counted as unfit.
   static constexpr std::size_t kValueMaxBytes = 4u << 20;
 
+  static constexpr std::uint32_t kWhole = UINT32_MAX;
+
   struct Line {
     std::uint32_t end = 0;  // of its text
     NamespaceId namespace_id = 0;
     wire::ReadingKey key;
+    std::uint32_t column = kWhole;  // of which it is a value
+  };
+  struct Column {
+    std::string head;  // of its object, up to the time
+    bool is_int = false;
   };
   // Lines of one request, by number.
   struct Part {
@@ -33,6 +43,8 @@ struct Batch {
 
   std::string text;
   std::vector<Line> lines;
+  std::vector<Column> columns;
+  std::size_t head_bytes = 0;  // of all columns
   std::vector<Part> parts;
   std::uint64_t revocations = 0;  // Engine::revocations() before it was read
   std::uint64_t unfit = 0;        // readings that no target of this kind can hold
@@ -41,10 +53,15 @@ struct Batch {
   bool is_whole = true;  // nothing of the range is left behind it
   Place last;            // where it ends, if something is
 
-  std::string_view text_of(std::size_t begin, std::size_t end) const {
-    const std::size_t from = begin == 0 ? 0 : lines[begin - 1].end;
-    return std::string_view(text).substr(from, begin == end ? 0 : lines[end - 1].end - from);
+  bool is_full(std::size_t lines_max = kLinesMax) const {
+    return text.size() + head_bytes >= kTextMaxBytes || lines.size() >= lines_max;
   }
+  std::string_view text_of(std::size_t line) const {
+    const std::size_t from = line == 0 ? 0 : lines[line - 1].end;
+    return std::string_view(text).substr(from, lines[line].end - from);
+  }
+  // The request that brings these lines.
+  std::string body_of(std::size_t begin, std::size_t end) const;
   void clear() { *this = Batch(); }
 };
 

@@ -1,14 +1,19 @@
 #include "forward/batch_reader.h"
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 #include "wire/identity.h"
+#include "wire/number_text.h"
 #include "wire/reading_key.h"
 #include "wire/undated_time.h"
 
 namespace edgecase::forward {
 namespace {
+
+// The columns of a window take turns (wire/window_columns.h).
+constexpr std::size_t kColumnsAsked = 8;
 
 wire::ReadingFormat format_of(config::ForwardKind kind) {
   return kind == config::ForwardKind::Influx ? wire::ReadingFormat::Line
@@ -19,6 +24,14 @@ ReadOptions passing_over_damage() {
   ReadOptions options = without_damaged();
   options.fill_cache = false;
   return options;
+}
+
+void append_plain(const wire::Value& value, std::string& text) {
+  switch (value.type) {
+    case wire::ValueType::Bool: text += value.boolean ? "true" : "false"; return;
+    case wire::ValueType::Int64: text += std::to_string(value.int64); return;
+    default: wire::append_double(value.float64, text); return;
+  }
 }
 
 // Keys of a namespace behind a place; empty: none of them.
@@ -92,10 +105,7 @@ Status BatchReader::read_namespace(const NamespaceInfo& from, const Wish& wish, 
                          (!from_ns_ || key.time_ns >= *from_ns_);
     if (belongs) EC_TRY(add(from, key, *at, wish.skips_nameless, batch));
     if (!at->valid()) break;  // its value cannot be read
-    if (++scan.keys < kKeysMax && batch.text.size() < Batch::kTextMaxBytes &&
-        batch.lines.size() < wish.lines_max) {
-      continue;
-    }
+    if (++scan.keys < kKeysMax && !batch.is_full(wish.lines_max)) continue;
     batch.is_whole = false;
     batch.last = {from.id, Bytes(at->key())};
     return ok();
@@ -129,10 +139,7 @@ Status BatchReader::read_windows(const NamespaceInfo& from, const Wish& wish, It
     } else {
       at.next();
     }
-    if (++scan.keys < kKeysMax && batch.text.size() < Batch::kTextMaxBytes &&
-        batch.lines.size() < wish.lines_max) {
-      continue;
-    }
+    if (++scan.keys < kKeysMax && !batch.is_full(wish.lines_max)) continue;
     batch.is_whole = false;
     batch.last = {from.id, std::move(behind)};
     return ok();
@@ -200,7 +207,14 @@ void BatchReader::add(const NamespaceInfo& from, const wire::ReadingKey& key,
   identity.body = series.identity;
   if (!identity.body.empty()) reading.identity = &identity;
   const std::size_t begin = batch.text.size();
-  formatter_.reading(reading, batch.text);
+  std::uint32_t column = Batch::kWhole;
+  if (kind_ == config::ForwardKind::EdgeCase && wire::is_plain(value.type)) {
+    column = column_in(batch, reading);
+    append_plain(value, batch.text);
+    batch.text += '\n';
+  } else {
+    formatter_.reading(reading, batch.text);
+  }
   // A comment: line protocol has no form for it.
   if (kind_ == config::ForwardKind::Influx && batch.text[begin] == '#') {
     batch.text.resize(begin);
@@ -208,8 +222,24 @@ void BatchReader::add(const NamespaceInfo& from, const wire::ReadingKey& key,
     return;
   }
   begin_part(from.name, batch);
-  batch.lines.push_back({static_cast<std::uint32_t>(batch.text.size()), from.id, key});
+  batch.lines.push_back({static_cast<std::uint32_t>(batch.text.size()), from.id, key, column});
   batch.parts.back().end = batch.lines.size();
+}
+
+// Neighbours are mostly of one series.
+std::uint32_t BatchReader::column_in(Batch& batch, const wire::Reading& reading) {
+  head_.clear();
+  formatter_.begin_column(reading, head_);
+  const bool is_int = reading.value.type == wire::ValueType::Int64;
+  const auto is_it = [&](const Batch::Column& column) {
+    return column.is_int == is_int && column.head == head_;
+  };
+  const auto columns = std::span(batch.columns).last(std::min(batch.columns.size(), kColumnsAsked));
+  const auto found = std::find_if(columns.rbegin(), columns.rend(), is_it);
+  if (found != columns.rend()) return static_cast<std::uint32_t>(&*found - batch.columns.data());
+  batch.columns.push_back({head_, is_int});
+  batch.head_bytes += head_.size();
+  return static_cast<std::uint32_t>(batch.columns.size() - 1);
 }
 
 // A request goes to one database.
@@ -226,7 +256,7 @@ Result<Batch> BatchReader::read(const std::vector<Refusal>& refused, std::size_t
   batch.revocations = engine_.revocations();
   if (windows_) batch.window_ns = windows_->every_ns();
   const std::vector<NamespaceInfo> namespaces = wanted_namespaces();
-  for (taken = 0; taken < refused.size() && batch.text.size() < Batch::kTextMaxBytes; ++taken) {
+  for (taken = 0; taken < refused.size() && !batch.is_full(); ++taken) {
     const Place& place = refused[taken].place;
     const auto from =
         std::find_if(namespaces.begin(), namespaces.end(),

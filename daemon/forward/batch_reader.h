@@ -63,6 +63,8 @@ class BatchReader {
   Result<const SeriesNames::Series*> series_of(const NamespaceInfo& from,
                                                const wire::ReadingKey& key, bool skips_nameless,
                                                Batch& batch);
+  // Its number, of one for readings of that series and type.
+  std::uint32_t column_in(Batch& batch, const wire::Reading& reading);
   void begin_part(const std::string& namespace_name, Batch& batch) const;
 
   Engine& engine_;
@@ -72,6 +74,7 @@ class BatchReader {
   SeriesNames names_;
   std::optional<Windows> windows_;  // of thinned targets
   wire::ReadingFormatter formatter_;
+  std::string head_;  // scratch
 };
 
 }  // namespace edgecase::forward

@@ -36,14 +36,14 @@ Delivery Courier::deliver(const Batch& batch, const std::function<bool()>& still
         delivery.last = {.verdict = Verdict::Stale};
         return delivery;
       }
-      delivery.last = carrier_.carry(part.database, batch.text_of(begin, end), end - begin);
+      delivery.last = carrier_.carry(part.database, batch.body_of(begin, end), end - begin);
       if (delivery.last.verdict == Verdict::Taken) {
         in_row = 0;
         is_confirmed = true;
         delivery.taken += end - begin;
         delivery.not_kept += delivery.last.not_kept;
-        if (const auto line = batch.text_of(end - 1, end); line.size() <= kProbeMaxBytes) {
-          probe_ = line;
+        if (batch.text_of(end - 1).size() <= kProbeMaxBytes) {
+          probe_ = batch.body_of(end - 1, end);
           probe_database_ = part.database;
         }
         continue;

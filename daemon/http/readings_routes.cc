@@ -51,6 +51,10 @@ class ReadingsStore {
   Status lines() {
     std::string_view rest = call_.body();
     std::uint64_t lines = 0;
+    options_.take_lines = [this](const wire::ReadingBatch& slice) {
+      EC_TRY(check_count(decoded_.good));
+      return take(slice);
+    };
     do {
       const std::string_view piece = rest.substr(0, piece_bytes(rest));
       rest.remove_prefix(piece.size());
@@ -87,26 +91,31 @@ class ReadingsStore {
 
  private:
   Status check_count(std::uint64_t more) {
-    is_answered_ = context_.is_over_batch(call_, good_, more);
+    is_answered_ = context_.is_over_batch(call_, taken_, good_ + more - taken_);
     return is_answered_ ? invalid_argument("too many readings") : ok();
   }
-  Status take(const wire::ReadingBatch& batch) { return context_.store(call_, batch, outcome_); }
+  Status take(const wire::ReadingBatch& batch) {
+    EC_TRY(context_.store(call_, batch, outcome_));
+    taken_ += batch.readings.size();
+    return ok();
+  }
   Status decode(std::string_view piece, std::uint64_t first_line) {
     wire::ReadingBatch batch;
-    wire::JsonDecodeOutcome outcome;
-    EC_TRY(wire::decode_readings_json(piece, options_, batch, outcome));
-    EC_TRY(check_count(outcome.good));
+    EC_TRY(wire::decode_readings_json(piece, options_, batch, decoded_));
+    EC_TRY(check_count(decoded_.good));
     EC_TRY(take(batch));
-    good_ += outcome.good;
-    bad_.count += outcome.bad;
-    append_errors(std::move(outcome.errors), first_line, options_.errors_max, bad_.errors);
+    good_ += decoded_.good;
+    bad_.count += decoded_.bad;
+    append_errors(std::move(decoded_.errors), first_line, options_.errors_max, bad_.errors);
     return ok();
   }
 
   HttpContext& context_;
   Call& call_;
   wire::JsonDecodeOptions& options_;
-  std::uint64_t good_ = 0;  // that are readings
+  wire::JsonDecodeOutcome decoded_;  // of the piece at hand
+  std::uint64_t good_ = 0;           // that are readings
+  std::uint64_t taken_ = 0;          // of them, stored
   ingest::Outcome outcome_;
   BadInput bad_;
   bool is_answered_ = false;

@@ -23,6 +23,11 @@ namespace edgecase::wire {
 
 enum class ValueType : std::uint8_t { Float64 = 1, Int64 = 2, Bool = 3, Text = 4, Bytes = 5 };
 
+// Numbers and truth values: all that a value is fits into it.
+inline bool is_plain(ValueType type) {
+  return type < ValueType::Text;
+}
+
 // Which member counts is told by `type`.
 struct Value {
   ValueType type = ValueType::Float64;

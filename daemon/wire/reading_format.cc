@@ -396,6 +396,10 @@ const Identity* ReadingFormatter::identity_of_reading(const Reading& reading) {
   return &identity_->identity;
 }
 
+void ReadingFormatter::begin_column(const Reading& of, std::string& out) {
+  append_json_names(of, identity_of_reading(of), out);
+}
+
 void ReadingFormatter::open_object(std::string& out) {
   out.append(first_ ? "\n" : ",\n");
   first_ = false;

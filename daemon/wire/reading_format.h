@@ -54,6 +54,8 @@ class ReadingFormatter {
   // As reading() of each of these, with the names and the identity of `of`.
   void numbers(const Reading& of, const Numbers& numbers, std::string& out);
   void end(std::string& out);
+  // What an object of this series has before its time; for NDJSON alone.
+  void begin_column(const Reading& of, std::string& out);
 
   // Instead of reading(), where a text or bytes come in pieces: `value.text` means nothing then.
   // The same comes of it, but that CSV always quotes a text. False: that was all of it, since the

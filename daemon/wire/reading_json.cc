@@ -1,7 +1,6 @@
 #include "wire/reading_json.h"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <exception>
 #include <limits>
@@ -10,14 +9,11 @@
 #include <string>
 #include <vector>
 
-#include "wire/base64.h"
 #include "wire/decimal.h"
 #include "wire/identity.h"
 #include "wire/json_scan.h"
 #include "wire/json_text.h"
-#include "wire/names.h"
-#include "wire/reading_key.h"
-#include "wire/reading_scalar.h"
+#include "wire/reading_members.h"
 
 namespace edgecase::wire {
 namespace {
@@ -38,12 +34,14 @@ class Decoder : public nlohmann::json_sax<Json> {
   enum class Shape : unsigned char { Object, ArrayOrObject };
 
   Decoder(const JsonDecodeOptions& options, ReadingBatch& batch, JsonDecodeOutcome& outcome)
-      : options_(options), batch_(batch), outcome_(outcome) {}
+      : options_(options), batch_(batch), outcome_(outcome), members_(options, batch) {}
 
   // Parses one document. `line` is what errors name; for an array, the element's number. Where it
   // is no JSON because of values as firmware prints them (wire/NUMBERS.md), each costs its own
   // reading.
   Status decode(std::string_view document, std::uint64_t line, Shape shape);
+  // What the lines so far have brought.
+  Status hand_over_lines() { return hand_over_slice(options_.take_lines) ? ok() : failure_; }
 
   bool null() override {
     const auto odd = text_->next_null();
@@ -89,7 +87,7 @@ class Decoder : public nlohmann::json_sax<Json> {
     const auto long_text = text_->next_string();
     if (!scalar(Scalar::Kind::Text)) return false;
     if (in_tags_ && depth_ == object_depth_ + 2 && !long_text) {
-      tags_.emplace_back(tag_key_, value);
+      members_.add_tag(tag_key_, value);
       return true;
     }
     if (long_text) return take_long_text(*long_text);
@@ -104,7 +102,7 @@ class Decoder : public nlohmann::json_sax<Json> {
       begin_reading();
       return true;
     }
-    if (depth_ == object_depth_ + 2 && target_ == &member(Key::Tags)) {
+    if (depth_ == object_depth_ + 2 && target_ == &members_[Key::Tags]) {
       target_->kind = Scalar::Kind::Nested;
       in_tags_ = true;
       return true;
@@ -115,7 +113,7 @@ class Decoder : public nlohmann::json_sax<Json> {
     in_tags_ = in_tags_ && depth_ != object_depth_ + 2;
     --depth_;
     if (depth_ == object_depth_) finish_reading();
-    return hand_over_slice();
+    return hand_over_slice(options_.take_slice);
   }
   bool start_array(std::size_t) override {
     if (!enter()) return false;
@@ -125,9 +123,11 @@ class Decoder : public nlohmann::json_sax<Json> {
       return true;
     }
     if (depth_ == object_depth_ + 1) return stray();
+    if (depth_ == object_depth_ + 2 && begins_column()) return true;
     return nested();
   }
   bool end_array() override {
+    if (depth_ == object_depth_ + 2) column_ = nullptr;
     --depth_;
     return true;
   }
@@ -144,11 +144,11 @@ class Decoder : public nlohmann::json_sax<Json> {
     if (found == Key::Unknown) {
       complain("unknown key \"" + name.substr(0, kNameMaxBytes) +
                "\"; known are namespace device sensor time value type content_type "
-               "measurement tags field");
+               "measurement tags field steps values");
       target_ = &ignored_;
       return true;
     }
-    target_ = &members_[static_cast<std::size_t>(found)];
+    target_ = &members_[found];
     if (target_->kind != Scalar::Kind::None) complain("key \"" + name + "\" comes twice");
     return true;
   }
@@ -187,7 +187,13 @@ class Decoder : public nlohmann::json_sax<Json> {
   }
   // A scalar of the current object, of something nested in it, or where an object should be.
   bool scalar(Scalar::Kind kind) {
-    if (depth_ > object_depth_ + 1) {
+    if (column_ != nullptr && depth_ == object_depth_ + 2) {
+      target_ = column_->next();
+      if (target_ == nullptr) {
+        complain("a column has more than " + std::to_string(kJsonColumnMax) + " readings");
+        target_ = &ignored_;
+      }
+    } else if (depth_ > object_depth_ + 1) {
       if (in_tags_ && kind != Scalar::Kind::Text) complain("a tag's value is a text");
       target_ = &ignored_;
     } else if (depth_ <= object_depth_) {
@@ -205,14 +211,25 @@ class Decoder : public nlohmann::json_sax<Json> {
       failure_ = not_json(begin, "the text that begins there is none");
       return false;
     }
-    if (target_ == &member(Key::Value)) {
+    if (target_ == &members_[Key::Value] ||
+        (column_ == &members_.values() && depth_ == object_depth_ + 2)) {
       target_->long_text = escaped;
     } else {
       target_->text = escaped.substr(0, kShownTextBytes);
     }
     return true;
   }
+  bool begins_column() {
+    if (target_ == &members_[Key::Steps]) column_ = &members_.steps();
+    if (target_ == &members_[Key::Values]) column_ = &members_.values();
+    if (column_ == nullptr) return false;
+    target_->kind = Scalar::Kind::Nested;
+    return true;
+  }
   bool nested() {
+    if (depth_ == object_depth_ + 3 && column_ != nullptr) {
+      complain("an object or array cannot be a reading's value");
+    }
     if (depth_ == object_depth_ + 2) {
       target_->kind = Scalar::Kind::Nested;
       complain("an object or array cannot be a reading's member");
@@ -225,38 +242,17 @@ class Decoder : public nlohmann::json_sax<Json> {
   }
 
   void begin_reading() {
-    for (Scalar& member : members_) {
-      member.kind = Scalar::Kind::None;
-      member.text.clear();
-      member.long_text = {};
-    }
+    members_.begin();
     complaint_.clear();
-    tags_.clear();
     in_tags_ = false;
+    column_ = nullptr;
   }
   void complain(std::string text) {
     if (complaint_.empty()) complaint_ = std::move(text);
   }
   void finish_reading();
-  bool hand_over_slice();
-  std::string_view keep(std::string_view text) {
-    kept_bytes_ += text.size();
-    return batch_.keep(text);
-  }
-  std::string_view keep_long(const Scalar& given) {
-    kept_bytes_ += given.long_text.size();
-    return keep_json_string(given.long_text, batch_);
-  }
+  bool hand_over_slice(const JsonSliceTaker& taker);
   void report(const std::string& message);
-  Scalar& member(Key key) { return members_[static_cast<std::size_t>(key)]; }
-
-  Status build(Reading& reading);
-  Status take_identity(Reading& reading);
-  Status take_name(Key key, std::string_view& last, std::string_view& name);
-  Status take_value(Value& value);
-  Status take_typed_value(ValueType type, Value& value);
-  Status take_bytes(Value& value);
-
   const JsonDecodeOptions& options_;
   ReadingBatch& batch_;
   JsonDecodeOutcome& outcome_;
@@ -270,18 +266,15 @@ class Decoder : public nlohmann::json_sax<Json> {
   std::uint64_t element_ = 0;
   std::uint64_t decoded_elements_ = 0;  // by the parse before this one
   bool is_syntax_error_ = false;
-  std::size_t kept_bytes_ = 0;  // of the slice
-  std::array<Scalar, kKeyCount> members_;
+  ReadingMembers members_;
   Scalar ignored_;
   Scalar* target_ = &ignored_;
   JsonText* text_ = nullptr;  // of the document
   std::string complaint_;
   bool in_tags_ = false;  // the object of the member of that name is open
   std::string tag_key_;
-  Identity::Tags tags_;  // of the reading
+  ReadingMembers::Column* column_ = nullptr;  // whose array is open
   Status failure_;
-  // Neighbours mostly share their names: one copy serves them all.
-  std::string_view last_namespace_, last_device_, last_sensor_;
 };
 
 Status Decoder::decode(std::string_view document, std::uint64_t line, Shape shape) {
@@ -333,112 +326,21 @@ void Decoder::report(const std::string& message) {
 void Decoder::finish_reading() {
   if (++element_ <= decoded_elements_) return;
   if (!complaint_.empty()) return report(complaint_);
-  Reading reading;
-  if (const Status status = build(reading); !status.ok()) return report(status.message());
-  batch_.readings.push_back(reading);
-  ++outcome_.good;
+  const std::size_t before = batch_.readings.size();
+  const Status taken = members_.take(in_array_, [this](const std::string& why) { report(why); });
+  outcome_.good += batch_.readings.size() - before;
+  if (!taken.ok()) report(taken.message());
 }
 
 // False: whoever takes it failed.
-bool Decoder::hand_over_slice() {
-  if (!options_.take_slice) return true;
-  if (batch_.readings.size() < kJsonSliceReadings && kept_bytes_ < kJsonSliceBytes) return true;
-  failure_ = options_.take_slice(batch_);
+bool Decoder::hand_over_slice(const JsonSliceTaker& taker) {
+  if (!taker) return true;
+  if (batch_.readings.size() < kJsonSliceReadings && members_.kept_bytes() < kJsonSliceBytes)
+    return true;
+  failure_ = taker(batch_);
   batch_.clear();
-  kept_bytes_ = 0;
-  last_namespace_ = last_device_ = last_sensor_ = {};
+  members_.forget_kept();
   return failure_.ok();
-}
-
-Status Decoder::build(Reading& reading) {
-  if (member(Key::Namespace).kind == Scalar::Kind::None) {
-    reading.namespace_name = options_.default_namespace;
-  } else {
-    EC_TRY(take_name(Key::Namespace, last_namespace_, reading.namespace_name));
-  }
-  EC_TRY(take_name(Key::Device, last_device_, reading.device));
-  EC_TRY(take_name(Key::Sensor, last_sensor_, reading.sensor));
-  EC_ASSIGN_OR_RETURN(reading.time_ns, time_of(member(Key::Time), options_.time_unit_ns));
-  EC_TRY(take_identity(reading));
-  EC_TRY(take_value(reading.value));
-  return check_value(reading.value);
-}
-
-Status Decoder::take_identity(Reading& reading) {
-  EC_ASSIGN_OR_RETURN(
-      const auto identity,
-      identity_of_members(member(Key::Measurement), member(Key::Tags), tags_, member(Key::Field)));
-  if (!identity) return ok();
-  Bytes body;
-  const SeriesIdentity made = series_identity(*identity, reading.device, reading.sensor, body);
-  reading.identity = batch_.texts.keep_object(
-      SeriesIdentity{made.measurement_bytes, keep(made.device_keys), keep(made.body)});
-  return ok();
-}
-
-Status Decoder::take_name(Key key, std::string_view& last, std::string_view& name) {
-  const std::string what(kKeyNames[static_cast<std::size_t>(key)]);
-  const Scalar& given = member(key);
-  if (given.kind == Scalar::Kind::None) return invalid_argument("\"" + what + "\" is missing");
-  if (given.kind != Scalar::Kind::Text) return invalid_argument("\"" + what + "\" is no string");
-  if (last.empty() || given.text != last) {
-    EC_TRY(check_name(what, given.text));
-    last = keep(given.text);
-  }
-  name = last;
-  return ok();
-}
-
-Status Decoder::take_value(Value& value) {
-  const Scalar& given = member(Key::Value);
-  if (given.kind == Scalar::Kind::None) return invalid_argument("\"value\" is missing");
-  const Scalar& type = member(Key::Type);
-  const bool has_content_type = member(Key::ContentType).kind != Scalar::Kind::None;
-  if (type.kind != Scalar::Kind::None) {
-    if (type.kind != Scalar::Kind::Text) return invalid_argument("\"type\" is no string");
-    EC_ASSIGN_OR_RETURN(const ValueType wanted, parse_value_type(type.text));
-    if (wanted != ValueType::Bytes && has_content_type)
-      return invalid_argument("\"content_type\" belongs to \"type\":\"bytes\" alone");
-    return take_typed_value(wanted, value);
-  }
-  if (has_content_type) return invalid_argument("\"content_type\" needs \"type\":\"bytes\"");
-  switch (given.kind) {
-    case Scalar::Kind::Boolean: return take_typed_value(ValueType::Bool, value);
-    case Scalar::Kind::Text: return take_typed_value(ValueType::Text, value);
-    default: return take_typed_value(ValueType::Float64, value);
-  }
-}
-
-Status Decoder::take_typed_value(ValueType type, Value& value) {
-  const Scalar& given = member(Key::Value);
-  if (given.kind == Scalar::Kind::Null) return invalid_argument("\"value\" is null");
-  switch (type) {
-    case ValueType::Float64:
-    case ValueType::Int64:
-    case ValueType::Bool: return take_plain_value(given, type, value);
-    case ValueType::Text:
-      if (given.kind != Scalar::Kind::Text) return invalid_argument("\"value\" is no string");
-      value = Value::of_text(given.long_text.empty() ? keep(given.text) : keep_long(given));
-      return ok();
-    case ValueType::Bytes: return take_bytes(value);
-  }
-  return invalid_argument("unknown type");
-}
-
-Status Decoder::take_bytes(Value& value) {
-  const Scalar& given = member(Key::Value);
-  if (given.kind != Scalar::Kind::Text) return invalid_argument("\"value\" is no base64 string");
-  const std::string_view text = given.long_text.empty() ? given.text : keep_long(given);
-  char* const bytes = batch_.texts.room(text.size() / 4 * 3);
-  EC_ASSIGN_OR_RETURN(const std::size_t size, decode_base64(text, bytes));
-  kept_bytes_ += size;
-  std::string_view content_type = kDefaultContentType;
-  if (const Scalar& named = member(Key::ContentType); named.kind != Scalar::Kind::None) {
-    if (named.kind != Scalar::Kind::Text) return invalid_argument("\"content_type\" is no string");
-    content_type = keep(named.text);
-  }
-  value = Value::of_bytes({bytes, size}, content_type);
-  return ok();
 }
 
 Status decode_lines(std::string_view body, const JsonDecodeOptions& options, ReadingBatch& batch,
@@ -455,7 +357,10 @@ Status decode_lines(std::string_view body, const JsonDecodeOptions& options, Rea
     const JsonDecodeOutcome before{outcome.good, outcome.bad, {}};
     const std::size_t errors = outcome.errors.size();
     const Status status = decoder.decode(line, line_number, Decoder::Shape::Object);
-    if (status.ok()) continue;
+    if (status.ok()) {
+      EC_TRY(decoder.hand_over_lines());
+      continue;
+    }
     if (status.code() != StatusCode::InvalidArgument) return status;
     // An object may have ended before the error: `{...} rubbish` is one bad line, no reading.
     batch.readings.resize(kept);

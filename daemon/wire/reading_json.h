@@ -3,6 +3,10 @@
 //   {"namespace"?,"device","sensor","time"?,"value","type"?,"content_type"?,
 //    "measurement"?,"tags"?,"field"?}
 //
+// A line may hold a column, many readings of a series, in place of one: "time" is that of the
+// first, "values" (an array) replaces "value", and "steps" has the nanoseconds from each reading to
+// the next, one fewer than there are values. Forwarding sends these (forward/batch.h).
+//
 // measurement, tags (an object of texts) and field: the series' identity, as exports have it.
 // time: RFC 3339 text, or whole nanoseconds since 1970; null: none. type: float, int, bool, text,
 // bytes; left out, numbers are float64, true and false bool, strings text. bytes are base64.
@@ -28,6 +32,9 @@ inline constexpr std::size_t kJsonNumberMaxBytes = 4'096;
 inline constexpr std::size_t kJsonSliceReadings = 16'384;
 inline constexpr std::size_t kJsonSliceBytes = 1u << 20;
 
+// A column has as many readings at most.
+inline constexpr std::size_t kJsonColumnMax = kJsonSliceReadings;
+
 // Takes what an array has brought so far; the batch is cleared then. An error ends the decoding.
 using JsonSliceTaker = std::function<Status(const ReadingBatch&)>;
 
@@ -42,6 +49,8 @@ struct JsonDecodeOptions {
   // Takes slices of one document, an array above all; what is left at its end stays in the batch.
   // An error further on does not take back a slice that was taken.
   JsonSliceTaker take_slice = {};
+  // The same of lines: columns are many readings in little text.
+  JsonSliceTaker take_lines = {};
 };
 
 struct JsonDecodeOutcome {

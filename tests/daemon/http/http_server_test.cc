@@ -360,6 +360,10 @@ TEST_CASE("http: readings and keys of one request have limits of their own") {
             .status == 413);
   CHECK(f.stored().find("n/") == std::string::npos);
   CHECK(f.stored().find("d/s") == std::string::npos);
+  const std::string column =
+      R"({"device":"d","sensor":"s","time":1,"values":[1,2,3,4],"steps":[1,1,1]})";
+  CHECK(f.ask("POST", "/api/v1/readings", column).status == 413);
+  CHECK(f.stored().find("d/s") == std::string::npos);
   std::string keys;
   for (int i = 0; i < 9; ++i) keys += ",\"k" + std::to_string(i) + "\":1";
   for (const std::string& object :
@@ -369,6 +373,25 @@ TEST_CASE("http: readings and keys of one request have limits of their own") {
     CHECK(answer.status == 400);
     CHECK(answer.body.find("limits.json-keys = 8") != std::string::npos);
   }
+}
+
+TEST_CASE("http: columns are stored as they come, and counted one by one") {
+  ServerFixture f;
+  constexpr int kValues = 10'000;
+  constexpr int kColumns = 5;
+  std::string body;
+  for (int column = 0; column < kColumns; ++column) {
+    body += R"({"device":"d","sensor":"s","time":)" + std::to_string(1 + column * kValues) +
+            R"(,"values":[0)";
+    for (int i = 1; i < kValues; ++i) body += ",1";
+    body += R"(],"steps":[1)";
+    for (int i = 2; i < kValues; ++i) body += ",1";
+    body += "]}\n";
+  }
+  const Answer answer = f.ask("POST", "/api/v1/readings", body + "{\"device\":\"d\"}\n");
+  CHECK(answer.status == 400);
+  CHECK(json_of(answer)["stored"] == kColumns * kValues);
+  CHECK(json_of(answer)["rejected"] == 1);
 }
 
 TEST_CASE("http: wrong paths and methods") {

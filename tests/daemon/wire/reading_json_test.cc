@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -366,4 +367,98 @@ TEST_CASE("readings json: where lines are asked for an array is a bad line") {
   REQUIRE(got.status.ok());
   CHECK(got.outcome.good == 1);
   CHECK(got.outcome.bad == 1);
+}
+
+TEST_CASE("readings json: a column is many readings of a series") {
+  const auto got = decode(
+      R"({"namespace":"n","device":"d","sensor":"s","measurement":"cpu","tags":{"host":"d"},"field":"s","time":"1970-01-01T00:00:01Z","steps":[5,0,-3,NaN],"values":[1,2.5,null,-4],"type":"float"})"
+      "\n"
+      R"({"device":"d","sensor":"t","time":7,"values":["a\n"]})"
+      "\n"
+      R"({"values":[true,false,1],"steps":[1,1],"device":"d","sensor":"b","time":1,"type":"bool"})"
+      "\n");
+  REQUIRE(got.status.ok());
+  // A step that is none moves all behind it.
+  CHECK(got.outcome.bad == 2);
+  CHECK(got.outcome.good == 3);
+  const auto good = decode(
+      R"({"device":"d","sensor":"s","measurement":"cpu","tags":{"host":"d"},"field":"s","time":"1970-01-01T00:00:01Z","steps":[5,0,-3],"values":[1,2.5,null,-4]})");
+  REQUIRE(good.status.ok());
+  REQUIRE(good.batch.readings.size() == 3);
+  CHECK(good.outcome.bad == 1);
+  CHECK(good.outcome.errors.at(0).message == "value 3: \"value\" is null");
+  const std::int64_t times_ns[] = {1'000'000'000, 1'000'000'005, 1'000'000'002};
+  const double values[] = {1, 2.5, -4};
+  for (std::size_t i = 0; i < 3; ++i) {
+    const wire::Reading& reading = good.batch.readings[i];
+    CHECK(reading.time_ns == times_ns[i]);
+    CHECK(reading.value.float64 == values[i]);
+    REQUIRE(reading.identity != nullptr);
+    CHECK(reading.identity == good.batch.readings[0].identity);  // one copy serves all
+  }
+}
+
+TEST_CASE("readings json: what is wrong with a column") {
+  struct Case {
+    const char* members;
+    const char* problem;
+  };
+  for (const Case& c :
+       {Case{R"("time":1,"values":[])", "one fewer is right"},
+        Case{R"("time":1,"values":[1,2])", "one fewer is right"},
+        Case{R"("time":1,"values":[1],"steps":[1])", "one fewer is right"},
+        Case{R"("time":1,"values":[1,2],"steps":1)", "one fewer is right"},
+        Case{R"("time":1,"values":1)", "no array"}, Case{R"("values":[1])", "need a \"time\""},
+        Case{R"("time":null,"values":[1])", "need a \"time\""},
+        Case{R"("time":1,"values":[1],"value":1)", "in one object"},
+        Case{R"("time":1,"value":1,"steps":[])", "are missing"},
+        Case{R"("time":1,"values":[1,2],"steps":["1"])", "whole nanoseconds"},
+        Case{R"("time":1,"values":[1,2],"steps":[1.5])", "whole nanoseconds"},
+        Case{R"("time":1,"values":[1,2],"steps":[9223372036854775807])", "outside"},
+        Case{R"("time":1,"values":[1,2],"steps":[9223372036854775808])", "whole"},
+        Case{R"("time":1,"values":[[1]])", "cannot be a reading's value"},
+        Case{R"("time":1,"values":[{"a":1}])", "cannot be a reading's value"},
+        Case{R"("time":1,"values":[1],"values":[1])", "comes twice"}}) {
+    CAPTURE(c.members);
+    const auto got = decode(object_with(c.members));
+    REQUIRE(got.status.ok());
+    CHECK(got.outcome.good == 0);
+    REQUIRE(got.outcome.errors.size() == 1);
+    CHECK(got.outcome.errors[0].message.find(c.problem) != std::string::npos);
+  }
+  const auto in_array = decode("[" + object_with(R"("time":1,"values":[1])") + "]");
+  CHECK(in_array.outcome.bad == 1);
+  std::string most = R"("time":1,"values":[1)", steps = "1";
+  for (std::size_t i = 1; i < wire::kJsonColumnMax; ++i) most += ",1";
+  for (std::size_t i = 2; i < wire::kJsonColumnMax; ++i) steps += ",1";
+  CHECK(decode(object_with(most + R"(],"steps":[)" + steps + "]")).outcome.good ==
+        wire::kJsonColumnMax);
+  CHECK(decode(object_with(most + R"(,1],"steps":[1,)" + steps + "]")).outcome.bad == 1);
+}
+
+TEST_CASE("readings json: columns are handed over between lines, a bad line takes none back") {
+  constexpr std::size_t kValues = 10'000;
+  std::string values = "0", steps;
+  for (std::size_t i = 1; i < kValues; ++i) {
+    values += ",1";
+    steps += steps.empty() ? "1" : ",1";
+  }
+  const std::string column =
+      object_with(R"("time":1,"values":[)" + values + R"(],"steps":[)" + steps + "]") + "\n";
+  std::size_t taken = 0;
+  std::size_t most = 0;
+  wire::JsonDecodeOptions options;
+  options.take_lines = [&](const wire::ReadingBatch& batch) {
+    taken += batch.readings.size();
+    most = std::max(most, batch.readings.size());
+    return ok();
+  };
+  const auto got = decode(column + column + column + "rubbish\n" + column, options);
+  REQUIRE(got.status.ok());
+  CHECK(got.outcome.good == 4 * kValues);
+  CHECK(got.outcome.bad == 1);
+  CHECK(taken + got.batch.readings.size() == 4 * kValues);
+  CHECK(most < wire::kJsonSliceReadings + wire::kJsonColumnMax);
+  options.take_lines = [](const wire::ReadingBatch&) { return busy("no room"); };
+  CHECK(decode(column + column + column, options).status.code() == StatusCode::Busy);
 }

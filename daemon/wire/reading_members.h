@@ -1,18 +1,22 @@
-// The members of a reading in JSON (reading_json.h) as they came. For the decoder alone.
+// The members of a JSON object that brings a reading, or a column of them (reading_json.h), as they
+// came; and what they make. For the decoder alone, which owns it. One thread.
 #pragma once
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "edgecase/result.h"
 #include "wire/identity.h"
 #include "wire/reading.h"
+#include "wire/reading_json.h"
 #include "wire/time_text.h"
 
 namespace edgecase::wire {
@@ -39,12 +43,14 @@ enum class Key : unsigned char {
   Measurement,
   Tags,
   Field,
+  Steps,
+  Values,
   Unknown
 };
-inline constexpr std::size_t kKeyCount = 10;
+inline constexpr std::size_t kKeyCount = 12;
 inline constexpr std::array<std::string_view, kKeyCount> kKeyNames = {
-    "namespace", "device",       "sensor",      "time", "value",
-    "type",      "content_type", "measurement", "tags", "field"};
+    "namespace",    "device",      "sensor", "time",  "value", "type",
+    "content_type", "measurement", "tags",   "field", "steps", "values"};
 
 inline Key key_of(std::string_view name) {
   for (std::size_t i = 0; i < kKeyCount; ++i) {
@@ -81,6 +87,15 @@ inline Result<std::optional<std::int64_t>> time_of(const Scalar& given, std::int
     default: break;
   }
   return invalid_argument("\"time\" is neither RFC 3339 text nor whole nanoseconds");
+}
+
+// The time of the next reading of a column, so many nanoseconds later.
+inline Status take_step(const Scalar& given, std::int64_t& time_ns) {
+  if (given.kind != Scalar::Kind::Integer)
+    return invalid_argument("\"steps\" are whole nanoseconds");
+  if (__builtin_add_overflow(time_ns, given.integer, &time_ns))
+    return invalid_argument("\"steps\" lead outside what 64-bit nanoseconds can hold");
+  return ok();
 }
 
 // Takes a number or a truth value.
@@ -130,5 +145,70 @@ inline Result<std::optional<Identity>> identity_of_members(const Scalar& measure
   EC_TRY(decode_identity(encode_identity(identity)).status());  // its limits
   return std::optional(std::move(identity));
 }
+
+class ReadingMembers {
+ public:
+  // The scalars of an array; those of the one before keep their memory.
+  class Column {
+   public:
+    std::size_t size() const { return size_; }
+    Scalar& operator[](std::size_t i) { return scalars_[i]; }
+    // Null: it is full.
+    Scalar* next() {
+      if (size_ == kJsonColumnMax) return nullptr;
+      if (size_ == scalars_.size()) scalars_.emplace_back();
+      Scalar& scalar = scalars_[size_++];
+      scalar.text.clear();
+      scalar.long_text = {};
+      return &scalar;
+    }
+    void clear() { size_ = 0; }
+
+   private:
+    std::vector<Scalar> scalars_;
+    std::size_t size_ = 0;
+  };
+
+  ReadingMembers(const JsonDecodeOptions& options, ReadingBatch& batch)
+      : options_(options), batch_(batch) {}
+
+  // An object begins.
+  void begin();
+  Scalar& operator[](Key key) { return members_[static_cast<std::size_t>(key)]; }
+  Column& steps() { return steps_; }
+  Column& values() { return values_; }
+  void add_tag(const std::string& key, const std::string& value) { tags_.emplace_back(key, value); }
+
+  // Appends what the object brings to the batch. An error is of all of it; `bad` is told of each
+  // value of a column that is none. `is_element`: of an array, which holds no columns.
+  Status take(bool is_element, const std::function<void(const std::string&)>& bad);
+
+  // Bytes of the batch's texts, and that the batch was cleared.
+  std::size_t kept_bytes() const { return kept_bytes_; }
+  void forget_kept();
+
+ private:
+  bool is_column() { return (*this)[Key::Values].kind != Scalar::Kind::None; }
+  std::string_view keep(std::string_view text) {
+    kept_bytes_ += text.size();
+    return batch_.keep(text);
+  }
+  std::string_view keep_long(const Scalar& given);
+  Status take_column(const Reading& first, const std::function<void(const std::string&)>& bad);
+  Status take_identity(Reading& reading);
+  Status take_name(Key key, std::string_view& last, std::string_view& name);
+  Status take_value(const Scalar& given, Value& value);
+  Status take_typed_value(const Scalar& given, ValueType type, Value& value);
+  Status take_bytes(const Scalar& given, Value& value);
+
+  const JsonDecodeOptions& options_;
+  ReadingBatch& batch_;
+  std::array<Scalar, kKeyCount> members_;
+  Identity::Tags tags_;
+  Column steps_, values_;
+  std::size_t kept_bytes_ = 0;
+  // Neighbours mostly share their names: one copy serves them all.
+  std::string_view last_namespace_, last_device_, last_sensor_;
+};
 
 }  // namespace edgecase::wire
