@@ -449,6 +449,7 @@ Result<std::size_t> EraseService::lift(std::uint64_t number) {
   const MutexLock erasing(erase_mutex_);
   const Fences::Planned planned = fences_->without(number);
   if (planned.empty()) return not_found("there is no fence of erasure " + std::to_string(number));
+  if (relay_ != nullptr) EC_TRY(relay_->lift(number));
   for (std::size_t begin = 0; begin < planned.size(); begin += kFencesPerBatch) {
     const std::size_t end = std::min(begin + kFencesPerBatch, planned.size());
     WriteBatch batch;

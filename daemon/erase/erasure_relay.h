@@ -30,6 +30,9 @@ class ErasureRelay {
                       const EraseTarget& target, WriteBatch& batch) = 0;
   // The batch of that erasure is durable; nobody has written a reading since.
   virtual void planned(std::uint64_t number) = 0;
+  // The fences of that erasure are to be lifted where it went, too. Durable on return. Errors: the
+  // engine's; Corruption: where that is is not known any more.
+  virtual Status lift(std::uint64_t number) = 0;
 };
 
 }  // namespace edgecase::erase

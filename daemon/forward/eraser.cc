@@ -247,6 +247,23 @@ Answer Eraser::ask_edgecase(const std::string& path, TargetErasure& result) {
   return {};
 }
 
+Answer Eraser::lift(const TargetErasure& erased, std::string& why) {
+  for (const std::uint64_t number : erased.certificates) {
+    HttpAnswer http;
+    Answer answer = asked_.ask(
+        "DELETE", std::string(wire::routes::kFences) + "?id=" + std::to_string(number), http);
+    if (answer.verdict != Verdict::Taken) return answer;
+    if (http.status == 200 || http.status == 404) continue;  // 404: they are lifted, or joined
+    if (http.status == 403) {
+      why = "the token may not lift fences there";
+      return {};
+    }
+    return later("it answers " + std::to_string(http.status) + " to the lifting of fences",
+                 http.status);
+  }
+  return {};
+}
+
 Answer Eraser::look(TargetErasure& result) {
   // The last is the one that is most likely not done.
   for (auto number = result.certificates.rbegin(); number != result.certificates.rend(); ++number) {

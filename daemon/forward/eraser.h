@@ -44,6 +44,8 @@ class Eraser {
   using AllNames = std::function<Status(const std::function<void(const ErasedName&)>& take)>;
   Answer erase(const ErasureOrder& order, const std::vector<ErasedName>& names,
                const AllNames& all_names, TargetErasure& result);
+  // Lifts the fences of certificates of an EdgeCase. Taken: they are, or `why` says why they stay.
+  Answer lift(const TargetErasure& erased, std::string& why);
   // Looks at certificates of an EdgeCase; Taken: `result` says what they say.
   Answer look(TargetErasure& result);
 

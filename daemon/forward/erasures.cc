@@ -7,6 +7,7 @@
 
 #include "auth/sealing.h"
 #include "erase/erase_service.h"
+#include "forward/erasure_keys.h"
 #include "forward/record_bytes.h"
 
 namespace edgecase::forward {
@@ -15,28 +16,15 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr int kErasureVersion = 1;
-constexpr char kOrders = 'E', kKeys = 'K', kNames = 'N';
 constexpr std::uint8_t kDeviceFlag = 1, kOfDeviceFlag = 2;
 constexpr ErasureStep kSteps[] = {ErasureStep::Waiting, ErasureStep::Requested,
                                   ErasureStep::Confirmed, ErasureStep::NotProvable,
                                   ErasureStep::NotPossible};
 
-Bytes key_of(char kind, std::uint64_t number) {
-  Bytes key(1, kind);
-  append_number(number, key);
-  return key;
-}
-
 Bytes chunk_key(std::uint64_t number, std::uint32_t chunk) {
   Bytes key = key_of(kNames, number);
   append_number(chunk, key);
   return key;
-}
-
-// Everything that begins with it.
-void erase_all(NamespaceId id, const Bytes& prefix, WriteBatch& batch) {
-  const catalog::KeySpan span = catalog::span_of_prefix(id, prefix);
-  batch.erase_range(id, span.lower, span.upper);
 }
 
 void append_text(std::string_view text, Bytes& out) {
@@ -74,28 +62,6 @@ Result<std::vector<ErasedName>> decode_names(ByteView bytes) {
     name.is_of_device = (flags & kOfDeviceFlag) != 0;
   }
   return names;
-}
-
-bool is_open(const std::vector<TargetErasure>& targets) {
-  return std::any_of(targets.begin(), targets.end(),
-                     [](const TargetErasure& each) { return !is_final(each.step); });
-}
-
-template <typename Targets>
-auto find_target(Targets& targets, const std::string& name) {
-  return std::find_if(targets.begin(), targets.end(),
-                      [&name](const TargetErasure& each) { return each.target == name; });
-}
-
-// A target that answers before its own sync is asked again at a start; an EdgeCase is not.
-bool may_be_forgotten(const TargetErasure& each) {
-  return each.step == ErasureStep::Requested && each.certificates.empty();
-}
-
-ReadOptions uncached() {
-  ReadOptions options;
-  options.fill_cache = false;
-  return options;
 }
 
 }  // namespace
@@ -179,6 +145,7 @@ std::string Erasures::encode(const Entry& entry) {
                        {"why", each.why},
                        {"certificates", each.certificates},
                        {"answered", each.answered_ns}});
+    if (each.lifts) targets.back()["lifts"] = true;
   }
   Json json = {{"version", kErasureVersion},
                {"asked", order.asked_ns},
@@ -220,6 +187,7 @@ Result<Erasures::Entry> Erasures::decode(std::uint64_t number, ByteView value) {
       target.why = each.at("why");
       target.certificates = each.at("certificates").get<std::vector<std::uint64_t>>();
       target.answered_ns = each.at("answered");
+      target.lifts = each.contains("lifts") && each.at("lifts").get<bool>();
     }
     return entry;
   } catch (const Json::exception&) {
@@ -409,89 +377,6 @@ Result<std::vector<ErasedName>> Erasures::names(const ErasureOrder& order,
                       engine_.get(id, chunk_key(order.number, chunk), uncached()));
   EC_ASSIGN_OR_RETURN(const Bytes text, auth::open_sealed(key, chunk, sealed));
   return decode_names(text);
-}
-
-Status Erasures::note(std::uint64_t number, const TargetErasure& answer) {
-  const MutexLock writing(write_mutex_);
-  Entry next;
-  {
-    const MutexLock lock(mutex_);
-    const auto found = open_.find(number);
-    if (found == open_.end()) return ok();
-    next = found->second;
-  }
-  const auto at = find_target(next.targets, answer.target);
-  if (at == next.targets.end()) return ok();
-  *at = answer;
-  at->answered_ns = clock_.wall_ns();
-  const bool is_over = !is_open(next.targets);
-  const NamespaceId id = records_.id();
-  WriteBatch batch;
-  batch.set_makes_room();
-  batch.put(id, key_of(kOrders, number), encode(next));
-  if (is_over) {
-    erase_all(id, key_of(kKeys, number), batch);
-    erase_all(id, key_of(kNames, number), batch);
-  }
-  EC_TRY(engine_.write(batch, Durability::Sync));
-  {
-    const MutexLock lock(mutex_);
-    if (is_over) {
-      open_.erase(number);
-    } else {
-      open_[number] = std::move(next);
-    }
-  }
-  // What fails goes on by itself.
-  if (is_over) static_cast<void>(engine_.erase().ok());
-  return ok();
-}
-
-void Erasures::ask_again(const std::string& target) {
-  const MutexLock lock(mutex_);
-  for (auto& [number, entry] : open_) {
-    const auto at = find_target(entry.targets, target);
-    if (at != entry.targets.end() && may_be_forgotten(*at)) at->step = ErasureStep::Waiting;
-  }
-}
-
-Status Erasures::forget(const std::string& target) {
-  std::vector<std::uint64_t> numbers;
-  {
-    const MutexLock lock(mutex_);
-    for (const auto& [number, entry] : open_) {
-      const auto at = find_target(entry.targets, target);
-      if (at != entry.targets.end() && !is_final(at->step)) numbers.push_back(number);
-    }
-  }
-  for (const std::uint64_t number : numbers)
-    EC_TRY(
-        note(number, {target, ErasureStep::NotPossible, "the target was forgotten here", {}, 0}));
-  return ok();
-}
-
-std::size_t Erasures::waiting(const std::string& target) const {
-  const MutexLock lock(mutex_);
-  std::size_t count = 0;
-  for (const auto& [number, entry] : open_) {
-    const auto at = find_target(entry.targets, target);
-    if (at != entry.targets.end() && !is_final(at->step)) ++count;
-  }
-  return count;
-}
-
-Result<std::vector<TargetErasure>> Erasures::of(std::uint64_t number) const {
-  {
-    const MutexLock lock(mutex_);
-    if (const auto found = open_.find(number); found != open_.end()) return found->second.targets;
-  }
-  const NamespaceId id = records_.id();
-  if (id == 0) return std::vector<TargetErasure>();
-  const auto record = engine_.get(id, key_of(kOrders, number), uncached());
-  if (record.status().code() == StatusCode::NotFound) return std::vector<TargetErasure>();
-  EC_TRY(record.status());
-  EC_ASSIGN_OR_RETURN(Entry entry, decode(number, *record));
-  return std::move(entry.targets);
 }
 
 }  // namespace edgecase::forward

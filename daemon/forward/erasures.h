@@ -53,6 +53,7 @@ struct TargetErasure {
   std::string why = {};                          // in our own words: it names nobody
   std::vector<std::uint64_t> certificates = {};  // of an EdgeCase
   std::int64_t answered_ns = 0;
+  bool lifts = false;  // its fences there are to be lifted
 };
 
 struct ErasureOrder {
@@ -108,16 +109,23 @@ class Erasures final : public erase::ErasureRelay {
   Status plan(const erase::PassedErasure& erasure, const catalog::Catalog& catalog,
               const erase::EraseTarget& target, WriteBatch& batch) override EC_EXCLUDES(mutex_);
   void planned(std::uint64_t number) override EC_EXCLUDES(mutex_);
+  Status lift(std::uint64_t number) override EC_EXCLUDES(write_mutex_, mutex_);
 
   // The first that the target is to be asked for.
   std::optional<ErasureOrder> next(const std::string& target) const EC_EXCLUDES(mutex_);
   // The first of which it has certificates that say nothing for good yet.
   std::optional<std::pair<std::uint64_t, TargetErasure>> pending_there(
       const std::string& target) const EC_EXCLUDES(mutex_);
+  // The first whose fences it is to lift.
+  std::optional<std::pair<std::uint64_t, TargetErasure>> next_lift(const std::string& target) const
+      EC_EXCLUDES(mutex_);
   // Corruption: they cannot be read any more.
   Result<std::vector<ErasedName>> names(const ErasureOrder& order, std::uint32_t chunk) const;
   // Durable on return. With the last answer names and key go.
   Status note(std::uint64_t number, const TargetErasure& answer) EC_EXCLUDES(write_mutex_, mutex_);
+  // It has lifted them, or cannot. Durable on return.
+  Status note_lifted(std::uint64_t number, const std::string& target)
+      EC_EXCLUDES(write_mutex_, mutex_);
   // What it took since its last sync may be forgotten there: it is asked again.
   void ask_again(const std::string& target) EC_EXCLUDES(mutex_);
   // It will never be asked.
@@ -138,6 +146,8 @@ class Erasures final : public erase::ErasureRelay {
   Erasures(Engine& engine, Records& records, Random& random, Clock& clock)
       : engine_(engine), records_(records), random_(random), clock_(clock) {}
   Status load() EC_EXCLUDES(mutex_);
+  Result<Entry> entry_of(std::uint64_t number) const EC_EXCLUDES(mutex_);
+  Status write(std::uint64_t number, Entry next) EC_REQUIRES(write_mutex_) EC_EXCLUDES(mutex_);
   static std::string encode(const Entry& entry);
   static Result<Entry> decode(std::uint64_t number, ByteView value);
 

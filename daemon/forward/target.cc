@@ -200,6 +200,8 @@ Target::Turn Target::work() {
   }
   if (!take_orders()) return Turn::Idle;
   if (const auto order = parts_.erasures.next(settings_.name)) return send_erasure(*order);
+  if (const auto lift = parts_.erasures.next_lift(settings_.name))
+    return send_lift(lift->first, lift->second);
   if (again_now_ == Again::Nothing) {
     const MutexLock lock(mutex_);
     again_now_ = std::exchange(again_, Again::Nothing);
@@ -243,7 +245,7 @@ Result<Batch> Target::read(BatchReader::Wish wish) {
 Target::Turn Target::send_fresh() {
   const CommitPosition upto = parts_.bounds.mark(settings_.name);
   // What was committed after an erasure may lie before the mark.
-  if (parts_.erasures.next(settings_.name)) return Turn::Sent;
+  if (has_erasure()) return Turn::Sent;
   Result<Batch> batch = read({.after = live_.fresh_after(), .upto = upto});
   if (!batch.ok()) return Turn::Failed;
   if (!send(*batch)) return Turn::Failed;

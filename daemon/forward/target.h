@@ -151,6 +151,9 @@ class Target {
   Turn send_again();
   void end_again();
   Turn send_erasure(const ErasureOrder& order);
+  Turn send_lift(std::uint64_t number, const TargetErasure& erased);
+  // Something goes before readings.
+  bool has_erasure() const;
   Status end_erasure(std::uint64_t number, TargetErasure result);
   // Makes answers final that the target cannot forget any more; false: that could not be kept.
   bool settle_erasures();

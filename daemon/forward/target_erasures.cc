@@ -52,6 +52,30 @@ Target::Turn Target::send_erasure(const ErasureOrder& order) {
   return Turn::Sent;
 }
 
+bool Target::has_erasure() const {
+  return parts_.erasures.next(settings_.name) || parts_.erasures.next_lift(settings_.name);
+}
+
+Target::Turn Target::send_lift(std::uint64_t number, const TargetErasure& erased) {
+  state_ = TargetState::Sending;
+  std::string why;
+  const Answer answer = eraser_.lift(erased, why);
+  if (answer.verdict != Verdict::Taken) {
+    fail(answer, false);
+    return Turn::Failed;
+  }
+  if (!why.empty()) {
+    parts_.logger.warning(kErasing, "the fences of erasure " + std::to_string(number) +
+                                        " stay at " + settings_.name + ": " + why +
+                                        "; to do: edgecase erase --lift there");
+  }
+  if (const Status noted = parts_.erasures.note_lifted(number, settings_.name); !noted.ok()) {
+    fail(noted);
+    return Turn::Failed;
+  }
+  return Turn::Sent;
+}
+
 // Durable before anything that was committed later goes.
 Status Target::end_erasure(std::uint64_t number, TargetErasure result) {
   result.target = settings_.name;

@@ -36,7 +36,7 @@ Target::Turn Target::send_windows() {
     round_upto_ = parts_.bounds.mark(settings_.name);
   }
   // What was committed after an erasure may lie before the mark.
-  if (parts_.erasures.next(settings_.name)) return Turn::Sent;
+  if (has_erasure()) return Turn::Sent;
   Result<Batch> batch = read({.after = live_.fresh_after(),
                               .upto = round_upto_,
                               .behind = round_behind_,

@@ -103,6 +103,13 @@ class ForwardEraseFlow(unittest.TestCase):
         sent = b"".join(lines for _, lines in proxy.seen)
         self.assertEqual(len([line for line in sent.splitlines() if b"meter-anna" in line]), 1)
 
+        def fences():
+            return json.loads(hub[1].request("GET", "/api/v1/fences")[1])["fences"]
+        self.assertTrue(fences())
+        done = board.place.cli("erase", "--lift", str(certificate["id"]))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        until(lambda: not fences(), "the fences there are lifted, too")
+
     def test_times_sensors_and_statements_go_as_they_are(self):
         hub = self.hub()
         board = Board(self, target("hub", "edgecase", hub[1].port()))

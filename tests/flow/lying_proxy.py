@@ -35,7 +35,7 @@ class LyingProxy:
             def do_POST(self):
                 proxy.handle(self)
 
-            do_GET = do_POST
+            do_GET = do_DELETE = do_POST
 
         class Server(http.server.ThreadingHTTPServer):
             daemon_threads = True

@@ -269,5 +269,23 @@ TEST_CASE("eraser: a target of pseudonyms is asked by these") {
   CHECK(!bench.scripted.was_asked("van"));
 }
 
+TEST_CASE("eraser: fences of all certificates are lifted, or it is said why not") {
+  EraserBench bench(kEdgeCase);
+  const TargetErasure erased{.target = "t", .step = ErasureStep::Confirmed, .certificates = {7, 8}};
+  const auto lifted_with = [&](int status) {
+    bench.scripted.rules = {{"fences?id=7", 200}, {"fences?id=8", status}};
+    std::string why;
+    const Answer answer = bench.eraser->lift(erased, why);
+    return std::pair(answer.verdict, why);
+  };
+  CHECK(lifted_with(200) == std::pair(Verdict::Taken, std::string()));
+  CHECK(bench.scripted.was_asked("DELETE /api/v1/fences?id=8"));
+  CHECK(lifted_with(404) == std::pair(Verdict::Taken, std::string()));
+  CHECK(lifted_with(403) ==
+        std::pair(Verdict::Taken, std::string("the token may not lift fences there")));
+  CHECK(lifted_with(500).first == Verdict::Later);
+  CHECK(lifted_with(302).first == Verdict::Later);
+}
+
 }  // namespace
 }  // namespace edgecase::forward

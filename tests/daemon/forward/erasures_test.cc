@@ -217,5 +217,39 @@ TEST_CASE("erasures: many names go in chunks") {
   CHECK(store.names(*order).size() == 601);
 }
 
+TEST_CASE("erasures: fences are lifted where they were made, after the erasure, once") {
+  Travels store;
+  store.watch({{"hub", only("default", "*")}, {"lines", only("default", "*")}});
+  store.room.fill("kitchen", "temp");
+  const std::uint64_t number = store.erase("kitchen");
+  REQUIRE(store.answer(number, "lines", ErasureStep::Confirmed).ok());
+  REQUIRE(store.room.service->lift(number).ok());
+  CHECK_FALSE(store.erasures->next_lift("hub"));  // it is not asked for the erasure yet
+  CHECK_FALSE(store.erasures->next_lift("lines"));
+  REQUIRE(store.erasures
+              ->note(number, {.target = "hub", .step = ErasureStep::Confirmed, .certificates = {7}})
+              .ok());
+  for (int round = 0; round < 2; ++round) {
+    CAPTURE(round);
+    const auto lift = store.erasures->next_lift("hub");
+    REQUIRE(lift);
+    CHECK(lift->first == number);
+    CHECK(lift->second.certificates == std::vector<std::uint64_t>{7});
+    CHECK(store.erasures->waiting("hub") == 1);
+    CHECK_FALSE(store.erasures->next("hub"));
+    store.restart();
+  }
+  REQUIRE(store.erasures->note_lifted(number, "hub").ok());
+  CHECK_FALSE(store.erasures->next_lift("hub"));
+  CHECK(store.kept("K") == 0);
+  // It is over, and may be asked for again when other fences are.
+  REQUIRE(store.erasures->lift(number).ok());
+  CHECK(store.erasures->next_lift("hub"));
+  REQUIRE(store.erasures->forget("hub").ok());
+  CHECK_FALSE(store.erasures->next_lift("hub"));
+  CHECK(store.erasures->of(number).value()[0].step == ErasureStep::Confirmed);
+  CHECK(store.erasures->lift(99).ok());  // it went nowhere
+}
+
 }  // namespace
 }  // namespace edgecase::forward
