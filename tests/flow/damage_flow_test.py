@@ -77,6 +77,15 @@ class DamageFlow(unittest.TestCase):
             self.assertIn("left out", done.stderr)
             self.assertIn(moment, done.stderr)
             check(done.stdout.splitlines(), heads)
+        # A window that holds it says so, the others are answered; what needs no value is.
+        done = self.place.cli("query", "d/*", "--every", "5s", "--agg", "last", "--format", "csv")
+        self.assertEqual(done.returncode, 7, done.stderr)
+        self.assertIn(moment, done.stderr)
+        rows = [line.rsplit(",", 2) for line in done.stdout.splitlines()[1:]]
+        self.assertEqual([(len(row[1].strip('"')), row[2]) for row in rows],
+                         [(VALUE_DIGITS, "text")] * 2 + [(0, "damaged")] + [(VALUE_DIGITS, "text")] * 2)
+        done = self.place.cli("query", "d/*", "--every", "5s", "--agg", "count", "--format", "csv")
+        self.assertEqual((done.returncode, len(done.stdout.splitlines())), (0, 6), done.stderr)
         folder = os.path.join(self.place.path, "out")
         os.mkdir(folder)
         for target, written in (("x.csv", "x.csv"), ("tree/", "tree/default/d/big.text.csv")):
