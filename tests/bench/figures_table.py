@@ -108,7 +108,7 @@ def median(values):
 
 
 def line(cells):
-    return f"| {' | '.join(cells)} |".replace("|  |", "| |")
+    return f"|{'|'.join(cells)}|"
 
 
 def table(columns, rows):
