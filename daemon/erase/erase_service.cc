@@ -384,7 +384,8 @@ Result<Certificate> EraseService::make_invisible(const EraseRequest& request,
   Certificate& certificate = plan.certificate;
   WriteBatch batch;
   EC_TRY(tell_readings(parts_.catalog, target, request.range(), take));
-  EC_TRY(tell_windows(parts_.engine, parts_.catalog, target, request.range(), take));
+  EC_TRY(tell_windows(parts_.engine, parts_.catalog, parts_.retention.marks(), target,
+                      request.range(), take));
   if (!request.has_all_times())
     EC_TRY(tell_left_copies(parts_.engine, parts_.catalog, target, take));
   EC_TRY(parts_.catalog.plan_erasure(erased, take, batch));

@@ -282,7 +282,8 @@ TimeRange whole_windows(TimeRange range, std::int64_t every_ns) {
 }
 
 Status tell_windows(const Engine& engine, const catalog::Catalog& catalog,
-                    const EraseTarget& target, TimeRange range, const catalog::SpanTaker& take) {
+                    const retention::TierMarks& marks, const EraseTarget& target, TimeRange range,
+                    const catalog::SpanTaker& take) {
   std::map<NamespaceId, std::vector<catalog::TierSpace>> tiers;
   const auto tiers_of = [&](NamespaceId id) -> const std::vector<catalog::TierSpace>& {
     const auto [at, is_new] = tiers.try_emplace(id);
@@ -292,7 +293,8 @@ Status tell_windows(const Engine& engine, const catalog::Catalog& catalog,
   const bool has_all_times = range == TimeRange{};
   for (const catalog::SeriesRow row : has_all_times ? target.single_series : target.series) {
     const auto entry = catalog.series_at(row);
-    if (!entry.ok() || entry->id.sensor > catalog::kTierSensorMax) continue;
+    // Without a mark there are no windows.
+    if (!entry.ok() || marks.find(entry->id).every_ns.empty()) continue;
     for (const catalog::TierSpace& tier : tiers_of(entry->id.namespace_id)) {
       const TimeRange whole = whole_windows(range, tier.every_ns);
       for (std::uint32_t column = 0; column < catalog::kTierColumns; ++column) {

@@ -13,6 +13,7 @@
 #include "catalog/erased.h"
 #include "edgecase/engine.h"
 #include "erase/fences.h"
+#include "retention/tier_marks.h"
 #include "wire/selection.h"
 
 namespace edgecase::erase {
@@ -71,9 +72,11 @@ void sort_series(catalog::Erased& names);
 // `take` gets the readings of it, as keys; answers its error.
 Status tell_readings(const catalog::Catalog& catalog, const EraseTarget& target, TimeRange range,
                      const catalog::SpanTaker& take);
-// The same of its tiers (catalog/tier_spaces.h). A window that the range cuts goes whole.
+// The same of its tiers (catalog/tier_spaces.h), where there are any. A window that the range cuts
+// goes whole.
 Status tell_windows(const Engine& engine, const catalog::Catalog& catalog,
-                    const EraseTarget& target, TimeRange range, const catalog::SpanTaker& take);
+                    const retention::TierMarks& marks, const EraseTarget& target, TimeRange range,
+                    const catalog::SpanTaker& take);
 // The windows of `every_ns` that a range cuts or holds.
 TimeRange whole_windows(TimeRange range, std::int64_t every_ns);
 KeyRange range_of_series(const catalog::SeriesId& id, TimeRange range);

@@ -88,6 +88,7 @@ std::vector<bool> TierMarks::refused(std::span<const wire::Reading> readings,
                                      const catalog::Catalog& catalog) const {
   std::vector<bool> refused;
   const std::int64_t latest_ns = latest_ns_.load();
+  if (latest_ns == INT64_MIN) return refused;
   std::vector<const wire::Reading*> old;
   for (const wire::Reading& reading : readings) {
     if (reading.time_ns && *reading.time_ns < latest_ns) old.push_back(&reading);
