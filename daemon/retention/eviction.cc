@@ -8,6 +8,7 @@
 #include <map>
 #include <utility>
 
+#include "catalog/tier_spaces.h"
 #include "wire/reading_key.h"
 
 namespace edgecase::retention {
@@ -170,7 +171,10 @@ void Eviction::make_room(const Drive& drive, const Stats& stats) {
   EvictionRequest request;
   for (const std::string& name : names) {
     const auto info = parts_.engine.find_namespace(name);
-    if (info.ok()) request.namespaces.push_back(info->id);
+    if (!info.ok()) continue;
+    request.namespaces.push_back(info->id);
+    for (const catalog::TierSpace& tier : catalog::tier_spaces_of(parts_.engine, info->id))
+      request.namespaces.push_back(tier.id);
   }
   request.value_bytes = value_bytes_for(drive, stats);
   request.limit_ns = limit_ns();

@@ -1,8 +1,9 @@
 // storage.on-full = "evict-oldest": when a drive is nearly full, the oldest readings of all devices
-// are given up, so that new ones find room. Whole value files where that will do (engine.h,
-// plan_eviction()); oldest by their own time, so no clock decides what goes. But a time to come is
-// none that is old: what lies behind the clock is never given up, or one device with a wrong year
-// would have everybody else's readings evicted, and refused.
+// are given up, with windows of tiers that are as old, so that new ones find room. Whole value
+// files where that will do (engine.h, plan_eviction()); oldest by their own time, so no clock
+// decides what goes. But a time to come is none that is old: what lies behind the clock is never
+// given up, or one device with a wrong year would have everybody else's readings evicted, and
+// refused.
 //
 // A drive is nearly full below its watermark: an eighth of it free, 2 GiB at most. A step takes
 // what is missing to a quarter more than that, at least a 64th and at most a quarter of the value
