@@ -39,7 +39,7 @@ Json namespaces_json(const HttpServerParts& parts) {
 }
 
 // A moment with what is stored beside readings, as the requests that set it take it:
-//   {"moment","made","state":{"namespaces","devices","retention"}}
+//   {"moment","made","state":{"namespaces","thinned_series","devices","retention"}}
 // What is said of devices, which is more than memory has room for, is looked up as it is told. A
 // moment of which not all could be told is let go of: nobody goes on with it.
 class MomentPieces final : public PieceSource {
@@ -72,6 +72,7 @@ class MomentPieces final : public PieceSource {
     piece += "{\"moment\":" + wire::compact(moment_) +
              ",\"made\":" + wire::compact(wire::time_text(made_ns_)) +
              ",\"state\":{\"namespaces\":" + wire::compact(namespaces_json(parts)) +
+             ",\"thinned_series\":" + std::to_string(parts.retention.marks().size()) +
              ",\"devices\":[";
   }
 

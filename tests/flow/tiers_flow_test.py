@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Tiers of retention on a real daemon: rules, windows in place of readings, what is told of them, kill -9, erasure."""
 import json
+import os
 import signal
 import time
 import unittest
@@ -87,6 +88,10 @@ class Tiers(unittest.TestCase):
         rows, note = self.windows("1h", "p95")
         self.assertEqual(rows.count("\n"), 1)
         self.assertIn("none before 20", note)
+
+        backup = self.place.cli("backup", os.path.join(self.place.path, "backup"))
+        self.assertEqual(backup.returncode, 6, backup)
+        self.assertIn("windows of tiers", backup.stderr)
 
         headers = self.post("kitchen", [self.begin_ns + 1])
         self.assertEqual(headers["X-EdgeCase-Expired"], "1")
