@@ -390,6 +390,7 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const config::Configuration& confi
   parts.audit = state.audit.get();
   parts.eviction = state.eviction.get();
   parts.redating = state.redating.get();
+  parts.tiers = state.tiers.get();
   parts.forwarding = state.forwarding.get();
   parts.give_memory_back = give_free_memory_back;
   EC_TRY(start_mqtt_listener(state, logger));

@@ -29,6 +29,7 @@
 #include "retention/eviction.h"
 #include "retention/retention_service.h"
 #include "sign/signing_key.h"
+#include "tiers/tier_maker.h"
 
 namespace edgecase::forward {
 class Forwarding;
@@ -62,6 +63,7 @@ struct HttpServerParts {
   audit::AuditLog* audit = nullptr;               // null: nothing is recorded
   const retention::Eviction* eviction = nullptr;  // null: nothing is evicted
   const ingest::Redating* redating = nullptr;     // null: nothing is dated later
+  const tiers::TierMaker* tiers = nullptr;        // null: nothing becomes windows
   forward::Forwarding* forwarding = nullptr;      // null: nothing is forwarded
   sign::SigningKey* signing_key = nullptr;        // null: reports are not signed
   // Has memory that is free given back, for a large body that comes or a change of many rules; on

@@ -89,6 +89,16 @@ Json eviction_status(const HttpContext& context) {
   return json;
 }
 
+Json tiers_status(const HttpContext& context) {
+  Json json = {{"series", context.parts.retention.marks().size()}};
+  if (context.parts.tiers == nullptr) return json;
+  const tiers::TierStatus status = context.parts.tiers->status();
+  json["windows"] = status.windows;
+  json["readings"] = status.readings;
+  json["problem"] = status.problem.empty() ? Json(nullptr) : Json(status.problem);
+  return json;
+}
+
 void register_eviction_metrics(HttpContext& context) {
   if (context.parts.eviction == nullptr) return;
   using Number = double (*)(const retention::EvictionStatus&);

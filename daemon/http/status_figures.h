@@ -19,6 +19,7 @@ void register_drive_metrics(observe::Metrics& metrics, const std::function<Stats
 
 // "eviction".
 wire::Json eviction_status(const HttpContext& context);
+wire::Json tiers_status(const HttpContext& context);
 void register_eviction_metrics(HttpContext& context);
 
 // "scrub".

@@ -263,6 +263,7 @@ Json status_json(HttpContext& context, const Call& call) {
   json["reads"] = reads(stats.reads);
   json["expiry"] = expiry(context, stats.expiry);
   json["eviction"] = eviction_status(context);
+  json["tiers"] = tiers_status(context);
   json["scrub"] = scrub_status(context, stats.scrub);
   json["encryption"] = {{"at_rest", stats.encryption.is_on},
                         {"scope_keys", stats.encryption.scope_keys},
