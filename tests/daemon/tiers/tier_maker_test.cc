@@ -380,6 +380,49 @@ TEST_CASE("tiers: a clock that is not known makes none") {
   CHECK(store.raw() == ten_hours().size());
 }
 
+TEST_CASE("tiers: cut short at any write, nothing is lost or counted twice") {
+  for (const bool is_change : {false, true}) {
+    for (std::uint64_t writes = 0;; ++writes) {
+      CAPTURE(is_change);
+      CAPTURE(writes);
+      TieredStore store;
+      store.write("temp", ten_hours());
+      const std::string sums = store.ask("kitchen/temp", kHour, Aggregate::Sum);
+      const std::string counts = store.ask("kitchen/temp", kHour, Aggregate::Count);
+      store.set("*/*", "2h then 1m:1d");
+      if (is_change) {
+        store.pass();
+        store.set("*/*", "2h then 1h:forever");
+      }
+      store.engine.fail_writes_after(writes, io_error("cut short"));
+      const bool is_done = store.maker->pass().ok();
+      store.engine.fail_writes(ok());
+      for (const bool is_anew : {false, true}) {
+        if (is_anew) store.restart();
+        CHECK(store.ask("kitchen/temp", kHour, Aggregate::Sum) == sums);
+        CHECK(store.ask("kitchen/temp", kHour, Aggregate::Count) == counts);
+      }
+      store.pass();
+      CHECK(store.ask("kitchen/temp", kHour, Aggregate::Sum) == sums);
+      CHECK(store.ask("kitchen/temp", kHour, Aggregate::Count) == counts);
+      CHECK(store.columns(kMinute) == (is_change ? 0 : 6 * 8 * 60));
+      if (is_done) break;
+    }
+  }
+}
+
+TEST_CASE("tiers: what is being made into windows takes no more readings meanwhile") {
+  TieredStore store;
+  store.write("temp", ten_hours());
+  const auto entry = store.catalog->find("default", "kitchen", "temp");
+  REQUIRE(entry.ok());
+  store.retention->marks().announce(entry->id, kNow - 5 * kHour);
+  CHECK(!store.write("temp", kNow - 6 * kHour + 1, Value::of_float64(1)));
+  CHECK(store.write("temp", kNow - 5 * kHour + 1, Value::of_float64(1)));
+  store.retention->marks().withdraw_all();
+  CHECK(store.write("temp", kNow - 6 * kHour + 1, Value::of_float64(1)));
+}
+
 TEST_CASE("tiers: passes as time goes by come to what one pass would") {
   const std::uint64_t seed = test::test_seed(20251129);
   CAPTURE(seed);
