@@ -209,7 +209,7 @@ void BatchReader::add(const NamespaceInfo& from, const wire::ReadingKey& key,
   const std::size_t begin = batch.text.size();
   std::uint32_t column = Batch::kWhole;
   if (kind_ == config::ForwardKind::EdgeCase && wire::is_plain(value.type)) {
-    column = column_in(batch, reading);
+    column = column_in(batch, from.id, key, reading);
     append_plain(value, batch.text);
     batch.text += '\n';
   } else {
@@ -226,11 +226,18 @@ void BatchReader::add(const NamespaceInfo& from, const wire::ReadingKey& key,
   batch.parts.back().end = batch.lines.size();
 }
 
-// Neighbours are mostly of one series.
-std::uint32_t BatchReader::column_in(Batch& batch, const wire::Reading& reading) {
+std::uint32_t BatchReader::column_in(Batch& batch, NamespaceId namespace_id,
+                                     const wire::ReadingKey& key, const wire::Reading& reading) {
+  const bool is_int = reading.value.type == wire::ValueType::Int64;
+  // Neighbours are mostly of one series; windows have columns of several names under one key.
+  if (!windows_ && !batch.lines.empty()) {
+    const Batch::Line& before = batch.lines.back();
+    const bool is_same = before.column != Batch::kWhole && before.namespace_id == namespace_id &&
+                         before.key.device == key.device && before.key.sensor == key.sensor;
+    if (is_same && batch.columns[before.column].is_int == is_int) return before.column;
+  }
   head_.clear();
   formatter_.begin_column(reading, head_);
-  const bool is_int = reading.value.type == wire::ValueType::Int64;
   const auto is_it = [&](const Batch::Column& column) {
     return column.is_int == is_int && column.head == head_;
   };

@@ -64,7 +64,8 @@ class BatchReader {
                                                const wire::ReadingKey& key, bool skips_nameless,
                                                Batch& batch);
   // Its number, of one for readings of that series and type.
-  std::uint32_t column_in(Batch& batch, const wire::Reading& reading);
+  std::uint32_t column_in(Batch& batch, NamespaceId namespace_id, const wire::ReadingKey& key,
+                          const wire::Reading& reading);
   void begin_part(const std::string& namespace_name, Batch& batch) const;
 
   Engine& engine_;

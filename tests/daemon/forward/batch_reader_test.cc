@@ -124,6 +124,30 @@ TEST_CASE("batch reader: an EdgeCase gets bytes, too, and a place is gone on fro
   CHECK(lines == 20'001);
 }
 
+TEST_CASE("batch reader: an EdgeCase gets a column of each series and type") {
+  Bench bench(config::ForwardKind::EdgeCase, all_of_default());
+  const auto store = [&bench](const char* sensor, std::int64_t time_ns, const wire::Value& value) {
+    bench.store({.namespace_name = "default",
+                 .device = "a",
+                 .sensor = sensor,
+                 .time_ns = time_ns,
+                 .value = value});
+  };
+  store("x", 1, wire::Value::of_int64(1));
+  store("x", 2, wire::Value::of_float64(2.5));
+  store("x", 3, wire::Value::of_text("off"));
+  store("x", 4, wire::Value::of_int64(4));
+  store("y", 5, wire::Value::of_bool(true));
+  const Batch batch = bench.read();
+  CHECK(batch.columns.size() == 3);
+  const std::string body = batch.body_of(0, batch.lines.size());
+  CHECK(body.find(R"(00000001Z","steps":[3],"values":[1,4],"type":"int"})") != std::string::npos);
+  CHECK(body.find(R"(00000002Z","value":2.5})") != std::string::npos);
+  CHECK(body.find(R"("value":"off"})") != std::string::npos);
+  CHECK(body.find(R"("sensor":"y","time":"1970-01-01T00:00:00.000000005Z","value":true})") !=
+        std::string::npos);
+}
+
 TEST_CASE("batch reader: a reading whose name is not to be found yet is waited for") {
   Bench bench(config::ForwardKind::Influx, all_of_default());
   bench.store({.namespace_name = "default",
