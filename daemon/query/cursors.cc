@@ -296,6 +296,7 @@ Result<bool> WindowCursor::next(wire::Reading& reading) {
     if (lack != wire::Lack::Nothing) {
       if (!options_.lacks_to_ns) continue;
       EC_TRY(check_limit(kWindowsLimit, ++windows_, options_.windows_max));
+      aggregator_.clear();  // with the large text that it may have kept
       name_reading(scan_.series(), row_time_ns_, reading);
       reading.value = wire::Value();
       reading.lack = lack;
