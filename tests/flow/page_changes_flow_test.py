@@ -128,6 +128,28 @@ class SignedInFlow(unittest.TestCase):
         self.browser.until("document.body?.innerText.includes('All is well')")  # no body: it is loading
         self.assertTrue(self.browser.run("document.querySelector('#outdated').hidden"))
 
+    def test_a_wall_that_is_older_than_the_daemon_reloads_itself(self):
+        self.cli("write", "kitchen/temp", "21.5")
+        self.browser.go(self.site + look(("default", "kitchen", "temp"), **{"from": "-1h"}))
+        self.browser.until("!!document.querySelector('#keep-name')")
+        self.fill_in({"keep-name": "Rooms"})
+        self.browser.press("Enter")
+        self.browser.until_shows("Kept in Rooms")
+        self.browser.go(self.site + "#/dashboard?name=Rooms&wall=1")
+        self.browser.until("document.querySelectorAll('.panel .key strong').length === 1")
+        # The daemon goes away once, and comes back as another.
+        self.browser.run("""(() => { const before = fetch; let isAway = true; window.isOld = true;
+            window.fetch = async (...all) => {
+              if (String(all[0]).startsWith("/api/v1/status"))
+                return new Response(JSON.stringify({version: "99.0.0"}));
+              if (isAway) { isAway = false; throw new TypeError("away"); }
+              return before(...all); }; })()""")
+        self.browser.run("location.hash = '#/dashboard?name=Rooms&from=-1d&wall=1'")
+        self.browser.until("!window.isOld && document.querySelectorAll('.panel .key strong').length === 1")
+        self.assertIn("wall=1", self.browser.run("location.hash"))
+        self.assertFalse(self.browser.run("document.querySelector('header').checkVisibility()"))
+        self.assertTrue(self.browser.run("document.querySelector('#outdated').hidden"))
+
     def test_erasing_shows_what_goes_and_wants_the_name(self):
         self.cli("write", "kitchen/temp", "21.5")
         self.cli("write", "hall/temp", "19")

@@ -33,6 +33,7 @@ const views = {
   dashboard: [null, showDashboard],
 };
 const againMs = 3000;
+const ageMs = 60_000; // between two looks whether the daemon is newer, which nothing else may show
 
 let showing = null; // of the view at hand; aborted when it is left
 let again;
@@ -69,11 +70,19 @@ function fail(error, content) {
   if (!error.kind) console.error(error);
 }
 
+// Nobody stands before such a screen who could press a button.
+const isOnWall = () => current().given.get("wall") === "1";
+
 // An older page against a newer daemon: after a restart, or where something is not as it was.
 async function checkAge() {
   if (version === null) return;
   try {
-    at("outdated").hidden = (await json("/api/v1/status")).version === version;
+    const isOld = (await json("/api/v1/status")).version !== version;
+    at("outdated").hidden = !isOld;
+    if (isOld && isOnWall()) {
+      showing.abort(); // leaving the full screen for a new page is not leaving the wall
+      location.reload();
+    }
   } catch {
     // The view at hand says why.
   }
@@ -136,4 +145,5 @@ at("sign-out").addEventListener("click", signOut);
 addEventListener("hashchange", () => show());
 onChange(() => show());
 handleWith((error) => fail(error, at("content")));
+setInterval(checkAge, ageMs);
 show();
