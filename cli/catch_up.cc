@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "left_out.h"
 #include "selection.h"
 #include "wire/reading_format.h"
 #include "wire/reading_json.h"
@@ -115,7 +116,9 @@ Status CatchUp::for_each_last(const TakeReading& take) {
   Parameters parameters = {{"ns", namespaces_.parameter()}};
   append_selection(selection_, parameters);
   if (!purpose_.empty()) parameters.emplace_back("purpose", purpose_);
-  return unless_gone(get_readings(client_, path_with(wire::routes::kLast, parameters), take));
+  const Status status = get_readings(client_, path_with(wire::routes::kLast, parameters), take);
+  expect_what_is_not_there();
+  return unless_gone(status);
 }
 
 Status CatchUp::begin() {

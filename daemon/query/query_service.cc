@@ -234,6 +234,17 @@ Result<QueryService::Found> QueryService::select(auth::Operation operation,
     if (allowed.selectors.empty()) return left.front().why;
     found.series = rows_of();  // a first write may have come in between
   }
+  if (!found.series.empty() && allowed.selectors.size() + left.size() > 1) {
+    for (const wire::Selector& each : allowed.selectors) {
+      if (each.is_exact()) continue;  // looked for above
+      const Rows rows = catalog_.select_rows(namespace_name, each);
+      const bool is_there = std::any_of(rows.begin(), rows.end(), [&](catalog::SeriesRow row) {
+        return !principal.grant || may_reach(operation, principal, row);
+      });
+      if (!is_there)
+        left.push_back({each, not_found("nothing matches " + each.device + "/" + each.sensor)});
+    }
+  }
   // A request that names one series gets it whole or hears that there is none.
   if (catalog_.is_damaged() && !allowed.is_exact()) found.left_out.push_back(lost_names());
   for (const wire::LeftSelector& each : left)

@@ -130,10 +130,10 @@ class QueryService {
   // What the principal may not read is left out; NotAllowed where the selector names nothing that
   // it may. NotFound: an exact selector that names nothing, or a namespace that does not exist
   // (`default` always does); a glob that matches nothing is an empty result. Of several selectors
-  // those of which that is so are told as left out, unless it is so of all. InvalidArgument:
-  // `from_ns` after `to_ns`, a negative `every_ns`. NotAllowed: a namespace of the store's own. An
-  // empty namespace name means all whose names do not begin with `_`; `_rejected` is read when it
-  // is named. `every_ns` without an aggregate gives means.
+  // those of which that is so, and globs that match nothing, are told as left out, unless it is so
+  // of all. InvalidArgument: `from_ns` after `to_ns`, a negative `every_ns`. NotAllowed: a
+  // namespace of the store's own. An empty namespace name means all whose names do not begin with
+  // `_`; `_rejected` is read when it is named. `every_ns` without an aggregate gives means.
   // With an owner: administrators only. NotFound: nothing of devices of which this is said.
   // Devices that may not be read for the purpose (DeviceIndex::check_purpose) are left out and
   // counted in `reach`, which may be null; NotAllowed where one device is named and left out.

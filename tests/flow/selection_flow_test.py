@@ -59,6 +59,13 @@ class SelectionFlow(unittest.TestCase):
             self.assertEqual(self.values(*command, "attic/temp", "nowhere/temp", code=6), [7])
             self.assertIn("nowhere/temp", self.place.cli(*command, "attic/temp", "nowhere/temp").stderr)
             self.cli(*command, "nowhere/temp", "nowhere/hum", code=3)
+            # The same of a device, and of a pattern; alone, or among others like it, that is an empty answer.
+            for nothing in ("nowhere", "nowhere/*", "no*/temp", "attic/x*"):
+                self.assertEqual(self.values(*command, "attic/temp", nothing, code=6), [7])
+                self.assertIn(f"default {nothing.split('/')[0]}/",
+                              self.place.cli(*command, nothing, "attic/temp").stderr)
+                self.cli(*command, nothing)
+                self.cli(*command, nothing, "none*")
         self.assertEqual(self.values("query", "pi", "--agg", "count", "--measurement", "cpu"), [1, 1, 1])
         self.assertEqual(len(self.json("series", "kitchen", "attic")["series"]), 3)
         self.assertEqual(len(self.json("series", *PI_CPU0_IDLE)["series"]), 1)
@@ -67,6 +74,10 @@ class SelectionFlow(unittest.TestCase):
         self.assertEqual(self.json("where", "kitchen", "attic/temp")["series"], 3)
         self.assertEqual(self.json("where", "--tag", "host=pi")["series"], 4)
         self.cli("plot", "kitchen/temp", "attic/temp", "--from", "@1699990000", "--to", "@1700010000")
+        picture = os.path.join(self.place.path, "p.png")
+        said = self.cli("plot", "kitchen/temp", "nowhere", "--from", "@1699990000", "--png", picture, code=6)
+        self.assertIn("default nowhere/*", said)
+        self.assertTrue(os.path.exists(picture))
         self.cli("plot", *PI_CPU0_IDLE, "--from", "@1699990000", "--to", "@1700010000")
 
         directory = os.path.join(self.place.path, "out")
@@ -117,6 +128,14 @@ class SelectionFlow(unittest.TestCase):
             self.cli("write", "hall/temp", "2")
             self.assertTrue(follower.stdout.readline().startswith("default,hall,temp,"))
             self.assertEqual(follower.wait(TIME_LIMIT_SECONDS), 0)
+        # What is not there yet is named, and waited for.
+        with subprocess.Popen([PROGRAM, "tail", "attic", "porch", "--limit", "1"], text=True, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE,
+                              env=clean_environment({"EDGECASE_HTTP_SOCKET": self.place.socket})) as follower:
+            self.assertIn("default porch/*", follower.stderr.readline())
+            self.cli("write", "porch/temp", "3")
+            self.assertIn("default,porch,temp,", follower.communicate(timeout=TIME_LIMIT_SECONDS)[0])
+            self.assertEqual(follower.returncode, 0)
 
 
 if __name__ == "__main__":

@@ -56,7 +56,23 @@ TEST_CASE("http: several selectors, and series by what they are called where the
     REQUIRE(left.is_array());
     CHECK(left[0]["device"] == "none");
     CHECK(left[0]["code"] == "not_found");
+    // Patterns too, beside others; alone they are an empty answer. Only the names count for that.
+    const auto left_out = [&](const std::string& asked) {
+      const Answer answer = f.ask("GET", std::string(path) + "?" + asked);
+      const nlohmann::json all =
+          nlohmann::json::parse(answer.header("x-edgecase-left-out"), nullptr, false);
+      std::string names;
+      for (const nlohmann::json& each : all) {
+        if (each.is_object())
+          names += each.value("device", "") + "/" + each.value("sensor", "") + " ";
+      }
+      return names;
+    };
+    CHECK(left_out("select=pi/temp&select=none") == "none/* ");
+    CHECK(left_out("select=no*/x&select=none/x&select=pi&select=attic/t*") == "none/x no*/x ");
+    CHECK(left_out("select=pi&select=attic&measurement=cpu") == "");
   }
+  CHECK(f.ask("GET", "/api/v1/query?select=none&select=no*/x").header("x-edgecase-left-out") == "");
   const nlohmann::json devices = json_of(f.ask("GET", "/api/v1/devices?measurement=cpu"));
   CHECK(devices["devices"].size() == 2);
   CHECK(devices["devices"][1]["series"] == 2);
