@@ -8,6 +8,7 @@
 #include <system_error>
 
 #include "daemon_client.h"
+#include "forgotten_value.h"
 #include "help_text.h"
 #include "left_out.h"
 #include "manual/command_tree.h"
@@ -171,6 +172,13 @@ int parse_arguments(std::span<const AddCommand> commands, TypedWords& arguments,
   const Command root = read_command_tree(app);
   if (!take_help(root, arguments)) return wire::kExitUsage;
   arguments = words_in_order(root, std::move(arguments));
+  if (const ForgottenValue forgotten = forgotten_value(root, arguments);
+      !forgotten.problem.empty()) {
+    print_error("%s: %s\n", TypedLine(root, arguments).command->path.c_str(),
+                forgotten.problem.c_str());
+    print_mended(commands, forgotten.meant);
+    return wire::kExitUsage;
+  }
   try {
     parse(app, arguments);
   } catch (const CLI::CallForHelp&) {

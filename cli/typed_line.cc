@@ -36,9 +36,9 @@ const CommandOption* find_option(const Command& command, std::string_view word) 
   return nullptr;
 }
 
-// Whether the word behind `word` is its value.
-bool takes_next(const CommandOption& option, std::string_view word) {
-  if (option.value.empty()) return false;
+// Whether `next`, the word behind `word`, is its value.
+bool takes_next(const CommandOption& option, std::string_view word, std::string_view next) {
+  if (option.value.empty() || (option.optional && is_option(next))) return false;
   return word.starts_with("--") ? word.find('=') == std::string_view::npos : word.size() == 2;
 }
 
@@ -75,7 +75,7 @@ TypedLine::TypedLine(const Command& root, const TypedWords& words) : command(&ro
     }
     const CommandOption* const option = find_option(*command, words[i]);
     Given given{option, i, std::nullopt};
-    if (option != nullptr && takes_next(*option, words[i]) && i + 1 < words.size())
+    if (option != nullptr && i + 1 < words.size() && takes_next(*option, words[i], words[i + 1]))
       given.value = ++i;
     options.push_back(given);
   }
@@ -114,7 +114,8 @@ TypedWords words_in_order(const Command& root, TypedWords words) {
     std::size_t at = begin;
     for (; at < words.size() && is_option(words[at]); ++at) {
       const CommandOption* const option = option_of_any(words[at]);
-      if (option != nullptr && takes_next(*option, words[at])) ++at;
+      const std::string next = at + 1 < words.size() ? words[at + 1] : std::string();
+      if (option != nullptr && takes_next(*option, words[at], next)) ++at;
     }
     const Command* const inside = at < words.size() ? find_command(*command, words[at]) : nullptr;
     if (inside == nullptr) break;

@@ -44,6 +44,7 @@ CommandOption read_option(const CLI::Option& from) {
   option.help = from.get_description();
   option.group = from.get_group();
   option.required = from.get_required();
+  option.optional = !option.value.empty() && from.get_items_expected_min() == 0;
   option.repeated = option.positional && from.get_items_expected_max() > 1;
   return option;
 }

@@ -20,6 +20,7 @@ struct CommandOption {
   bool positional = false;
   bool required = false;
   bool repeated = false;  // a positional that takes several words
+  bool optional = false;  // the value may be left out
 
   // The value is the path of a file or directory.
   bool is_path() const { return value == "FILE" || value == "DIR"; }

@@ -160,6 +160,32 @@ TEST_CASE("mistakes: what cannot be guessed says what is wrong, in one line") {
         std::string::npos);
 }
 
+TEST_CASE("mistakes: an option without its value is refused before anything is done") {
+  struct Case {
+    TypedWords typed;
+    const char* says;
+  };
+  for (const Case& c : {
+           Case{{"plot", "a", "b", "--png", "-o", "p.png"},
+                "edgecase plot: --png needs a value, and -o looks like an option; if it is the "
+                "value, write --png=-o\n  try: edgecase plot a b --png p.png\n"},
+           Case{{"plot", "a", "--svg", "-x"}, "write --svg=-x\n  try: edgecase plot a --svg=-x\n"},
+           // What was meant for a value is not known.
+           Case{{"export", "a", "-o", "--format", "csv"}, "write --output=--format\n"},
+           Case{{"query", "a", "--from", "--sicne", "1h"}, "write --from=--sicne\n"},
+           Case{{"-n", "-A", "last"}, "edgecase last: -n needs a value, and -A looks"},
+       }) {
+    CAPTURE(shell_line(c.typed));
+    const Answer answer = answer_to(c.typed);
+    CHECK(answer.exit_code == 2);
+    CHECK(std::count(answer.text.begin(), answer.text.end(), '\n') <= 2);
+    CHECK_MESSAGE(answer.text.find(c.says) != std::string::npos, answer.text);
+  }
+  CHECK(answer_to({"plot", "a", "--svg=-x"}).exit_code == 5);  // taken; no daemon answers
+  CHECK(answer_to({"status", "--watch", "--xyzzy"}).text.find("unknown option --xyzzy") !=
+        std::string::npos);
+}
+
 TEST_CASE("options stand before or behind the command, and anywhere in it") {
   for (const TypedWords& words : std::vector<TypedWords>{
            {"-n", "plant", "query", "kitchen"},
@@ -185,13 +211,17 @@ TEST_CASE("options stand before or behind the command, and anywhere in it") {
 }
 
 TEST_CASE("names of files that a shell made of a pattern are told by being there") {
-  const Command root{
-      "edgecase",
-      "",
-      "",
-      {},
-      {},
-      {{"edgecase query", "", "", {}, {{{"selector"}, "TEXT", {}, "", "", true, true, true}}, {}}}};
+  const Command root{"edgecase",
+                     "",
+                     "",
+                     {},
+                     {},
+                     {{"edgecase query",
+                       "",
+                       "",
+                       {},
+                       {{{"selector"}, "TEXT", {}, "", "", true, true, true, false}},
+                       {}}}};
   const auto everything = [](const std::string&) { return true; };
   const auto nothing = [](const std::string&) { return false; };
   CHECK(mended_names(root, {"query", "a/x", "b/y"}, everything) == TypedWords{"query", "*/*"});
