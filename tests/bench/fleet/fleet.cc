@@ -43,7 +43,7 @@ class SimulatedTarget final : public forward::Carrier {
     in_peak_ = 0;
   }
 
-  Answer carry(const std::string&, std::string_view, std::size_t count) override {
+  Answer carry(const std::string&, std::string_view, std::size_t) override {
     const std::int64_t arrives_ns = now_ns + options_.link_ns / 2;
     note_arrival();
     answered_ns = now_ns + options_.link_ns;
@@ -54,12 +54,12 @@ class SimulatedTarget final : public forward::Carrier {
       return {.verdict = Verdict::Later, .status = 429, .why = {}, .retry_after_ns = kRetryAfterNs};
     }
     double seconds =
-        1 / options_.requests_per_second + static_cast<double>(count) / options_.lines_per_second;
+        1 / options_.requests_per_second + static_cast<double>(lines) / options_.lines_per_second;
     if (how_ == FleetPhase::Target::Slow) seconds *= kSlowness;
     free_ns_ = begins_ns + ns_of(seconds);
     if (free_ns_ - arrives_ns > forward::HttpClient::kAnswerNs) {
       ++figures.given_up;
-      figures.repeated += count;
+      figures.repeated += lines;
       answered_ns = arrives_ns + forward::HttpClient::kAnswerNs;
       return {.verdict = Verdict::Away};
     }
@@ -68,6 +68,7 @@ class SimulatedTarget final : public forward::Carrier {
   }
 
   std::int64_t now_ns = 0, answered_ns = 0;
+  std::size_t lines = 0;  // of the request that is carried
   PhaseFigures figures;
 
  private:
@@ -103,15 +104,16 @@ struct Board {
 class Fleet {
  public:
   explicit Fleet(const FleetOptions& options)
-      : options_(options), random_(options.seed), target_(options) {
-    // One batch serves all: as many of its lines are sent as a board has, whatever they say.
-    const auto most =
-        static_cast<std::size_t>(static_cast<double>(Batch::kTextMaxBytes) / options.line_bytes);
-    for (std::size_t i = 0; i < std::min(most, Batch::kLinesMax); ++i) {
-      batch_.text += 'x';
-      batch_.lines.push_back({static_cast<std::uint32_t>(batch_.text.size()), 1, {}});
-    }
-    batch_.parts.push_back({"", 0, 0});
+      : options_(options),
+        lines_max_(static_cast<std::size_t>(static_cast<double>(Batch::kTextMaxBytes) /
+                                            options.line_bytes)),
+        random_(options.seed),
+        target_(options) {
+    // One batch serves all, its only line stands for as many as a board has: what they say costs
+    // time and is all the same.
+    batch_.text = "x";
+    batch_.lines.push_back({.end = 1, .namespace_id = 1, .key = {}});
+    batch_.parts.push_back({"", 0, 1});
     for (std::size_t i = 0; i < options.boards; ++i) {
       const auto begin_ns = static_cast<std::int64_t>(random_.below(1'000'000'000));
       boards_.push_back(std::make_unique<Board>(target_, random_, begin_ns));
@@ -160,10 +162,10 @@ class Fleet {
   std::int64_t take_turn(Board& board) {
     const double have = std::floor(waiting(board));
     if (have < 1) return now_ns_ + ns_of(1 / options_.readings_per_second);
-    const std::size_t most = std::min(board.pace.lines_max(), batch_.lines.size());
+    const std::size_t most = std::min(board.pace.lines_max(), lines_max_);
     const std::size_t count =
         have < static_cast<double>(most) ? static_cast<std::size_t>(have) : most;
-    batch_.parts[0].end = count;
+    target_.lines = count;
     target_.now_ns = now_ns_;
     const forward::Delivery delivery = board.courier.deliver(batch_, [] { return true; });
     const std::int64_t answered_ns = target_.answered_ns, took_ns = answered_ns - now_ns_;
@@ -200,6 +202,7 @@ class Fleet {
   }
 
   const FleetOptions options_;
+  const std::size_t lines_max_;  // that a batch has room for
   SeededRandom random_;
   SimulatedTarget target_;
   Batch batch_;
