@@ -336,6 +336,11 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const config::Configuration& confi
   state.query =
       std::make_unique<query::QueryService>(*state.engine, *state.catalog, state.devices.get());
   state.query->read_tiers(&state.retention->marks());
+  if (state.settings.storage.expiry == "exact" && state.retention->has_tiers()) {
+    logger.warning("tiers",
+                   "storage.expiry is exact, and rules have tiers: bytes of readings that "
+                   "become windows go with later merges, not within a second");
+  }
   state.tiers = std::make_unique<tiers::TierMaker>(
       *state.engine, *state.catalog, *state.retention, state.erase->fences(),
       tiers::TierEvents{.left = [&logger](const std::string& problem) {

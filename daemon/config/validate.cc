@@ -10,6 +10,7 @@
 #include "config/forward_target.h"
 #include "config/settings_table.h"
 #include "wire/authority.h"
+#include "wire/keeping.h"
 #include "wire/names.h"
 
 namespace edgecase::config {
@@ -252,8 +253,26 @@ Status check_location(const StorageSettings& storage, std::string_view location)
                      std::string(location));
 }
 
+// Bytes of readings that become windows go with merges, and nobody can say when.
+Status validate_tiers(const Configuration& configuration) {
+  const Settings& settings = configuration.settings;
+  if (settings.storage.expiry != "exact") return ok();
+  const auto has_tiers = [](const std::string& text) {
+    const auto keeping = wire::parse_keeping(text);
+    return keeping.ok() && !keeping->tiers.empty();
+  };
+  const bool is_of_topic =
+      std::any_of(settings.mqtt.rules.begin(), settings.mqtt.rules.end(),
+                  [&](const MqttRuleSettings& rule) { return has_tiers(rule.retention); });
+  if (!is_of_topic && !has_tiers(settings.storage.retention)) return ok();
+  return configuration.error("storage.expiry",
+                             "is exact, which tiers are not: bytes of readings that become windows "
+                             "go with later merges; use bounded, or no tiers");
+}
+
 Status validate(Configuration& configuration) {
   EC_TRY(validate_directories(configuration));
+  EC_TRY(validate_tiers(configuration));
   EC_TRY(validate_locations(configuration));
   EC_TRY(validate_http(configuration));
   EC_TRY(validate_mqtt(configuration));

@@ -129,5 +129,15 @@ TEST_CASE("no setting of these is ignored") {
   REQUIRE(configuration.ok());
 }
 
+TEST_CASE("tiers and exact expiry do not go together") {
+  const NamedTexts tiers{{"storage.retention", "7d then 1m:90d"}};
+  CHECK(load_flags(tiers).ok());
+  NamedTexts exact = tiers;
+  exact.push_back({"storage.expiry", "exact"});
+  const auto refused = load_flags(exact);
+  CHECK(refused.status().code() == StatusCode::InvalidArgument);
+  CHECK(refused.status().message().find("which tiers are not") != std::string::npos);
+}
+
 }  // namespace
 }  // namespace edgecase::config
