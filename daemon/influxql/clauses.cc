@@ -85,11 +85,15 @@ Status parse_field(TokenReader& reader, SelectStatement& select) {
 
 Status parse_fill(TokenReader& reader, SelectStatement& select) {
   if (!reader.take_if_word("FILL")) return ok();
-  EC_TRY(reader.expect_symbol("("));
+  if (!reader.take_if_symbol("(")) return TokenReader::wrong("fill must be a function call");
+  reader.look_beyond(true);
+  constexpr std::string_view kNone =
+      "fill requires an argument, e.g.: 0, null, none, previous, linear";
   constexpr std::string_view kWrong = "expected number argument in fill()";
-  if (reader.peek().is_symbol(")"))
-    return TokenReader::wrong("fill requires an argument, e.g.: 0, null, none, previous, linear");
+  if (reader.peek().is_symbol(")")) return TokenReader::wrong(kNone);
   EC_ASSIGN_OR_RETURN(const Expr argument, parse_expression(reader));
+  if (reader.peek().is_symbol(",")) return TokenReader::wrong(kNone);
+  EC_TRY(reader.expect_symbol(")"));
   select.has_fill = true;
   switch (argument.kind) {
     case ExprKind::Integer:
@@ -118,13 +122,13 @@ Status parse_fill(TokenReader& reader, SelectStatement& select) {
     }
     default: return TokenReader::wrong(kWrong);
   }
-  return reader.expect_symbol(")");
+  return ok();
 }
 
 // The last of all: `tz('Area/City')`.
 Status parse_zone(TokenReader& reader, SelectStatement& select) {
   if (!reader.take_if_word("TZ")) return ok();
-  EC_TRY(reader.expect_symbol("("));
+  if (!reader.take_if_symbol("(")) return TokenReader::wrong("tz must be a function call");
   EC_ASSIGN_OR_RETURN(select.time_zone, reader.expect_text());
   return reader.expect_symbol(")");
 }

@@ -126,6 +126,7 @@ Result<Expr> parse_call(TokenReader& reader, const Token& name) {
   std::transform(call.text.begin(), call.text.end(), call.text.begin(),
                  [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
   EC_TRY(reader.expect_symbol("("));
+  reader.look_beyond(true);
   if (reader.take_if_symbol(")")) return call;
   do {
     EC_ASSIGN_OR_RETURN(Expr argument, parse_expression_or_regex(reader));

@@ -21,6 +21,7 @@ Status parse_match(TokenReader& reader, bool is_key, NameMatch& match) {
     match.op = Operator::Equal;
     EC_TRY(reader.expect_symbol("("));
     do {
+      reader.look_beyond(false);
       EC_TRY(reader.count_node());
       EC_ASSIGN_OR_RETURN(std::string name, reader.expect_name());
       match.names.push_back(std::move(name));

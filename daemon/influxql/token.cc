@@ -84,11 +84,11 @@ Token Lexer::finish(Token token) {
   return token;
 }
 
-// InfluxDB tells the end of a text by how far it has read: a character more behind a word, and
-// where it looks for a regular expression. Blanks at the end do not count.
+// InfluxDB looks a character further behind a word, and before most things that follow a comma.
+// Blanks at the end do not count.
 void Lexer::note_end(bool is_looked_beyond) {
   end_ = at_;
-  if (is_looked_beyond) ++end_.column;
+  look_beyond(is_looked_beyond);
 }
 
 // False: a comment that does not end, which is `bad`.
@@ -124,6 +124,7 @@ Token Lexer::next() {
   if (at_end()) {
     Token token = begin_token();
     token.at = end_;
+    if (is_looked_beyond_) ++token.at.column;
     return token;
   }
   const char c = peek();

@@ -64,6 +64,9 @@ class Lexer {
   // Goes back to where `token` began; it is one that this lexer has returned.
   void go_back(const Token& token);
   std::string_view text() const { return text_; }
+  // InfluxDB tells the end of a text by how far it has read. Whether it looks a character further
+  // at this place, as it does where a regular expression may begin; else the last token decides.
+  void look_beyond(bool is_looked) { is_looked_beyond_ = is_looked; }
 
  private:
   bool at_end() const { return byte_ == text_.size(); }
@@ -85,7 +88,8 @@ class Lexer {
   std::string_view text_;
   std::size_t byte_ = 0;
   Position at_;
-  Position end_;  // where InfluxDB says that the text ends, if it ends here
+  Position end_;  // of the last token: the end of the text, if nothing comes any more
+  bool is_looked_beyond_ = false;
 };
 
 }  // namespace edgecase::influxql

@@ -34,6 +34,8 @@ class TokenReader {
     has_next_ = false;
     return std::move(next_);
   }
+  // Behind a symbol that was taken: Lexer::look_beyond().
+  void look_beyond(bool is_looked) { lexer_.look_beyond(is_looked); }
   // The next token, where a regular expression may begin.
   Token take_or_regex();
 

@@ -74,7 +74,10 @@ WRONG = ["SELECT", "SELECT v FROM up; SELECT FROM up", "SELECT mean(v) FROM up G
          "SELECT v FROM up WHERE v =~", "SELECT v FROM (SELECT v FROM up LIMIT 1 ", "SELECT v FROM up LIMIT  ",
          "CREATE RETENTION POLICY p ON d DURATION 1d", "CREATE RETENTION POLICY p ON d DURATION 1d DEFAULT",
          "CREATE RETENTION POLICY p ON d REPLICATION 1", "CREATE DATABASE a WITH FOO", "DROP SERIES FROM up WHERE h =",
-         "SHOW TAG VALUES WITH KEY IN (a", "SHOW TAG VALUES WITH KEY ="]
+         "SHOW TAG VALUES WITH KEY IN (a", "SHOW TAG VALUES WITH KEY IN (a,", "SHOW TAG VALUES WITH KEY =",
+         "SELECT mean(", "SELECT mean(v) FROM up GROUP BY time(", "SELECT mean(v) FROM up GROUP BY time(1m) fill",
+         "SELECT mean(v) FROM up GROUP BY time(1m) fill(", "SELECT mean(v) FROM up GROUP BY time(1m) fill(x",
+         "SELECT mean(v) FROM up GROUP BY time(1m) fill(1,2)", "SELECT v FROM up tz"]
 
 # What dashboards and energy managers ask, in their quotes and with their times: of two hours from 2020-01-01 on.
 SPAN = "time >= 1577836800000ms AND time <= 1577844000000ms"
