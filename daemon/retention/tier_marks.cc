@@ -11,22 +11,23 @@ namespace edgecase::retention {
 namespace {
 
 constexpr char kMarkVersion = 1;
-constexpr std::size_t kMarkHeadBytes = 1 + sizeof(std::int64_t);
+constexpr std::size_t kMarkHeadBytes = 1 + 2 * sizeof(std::int64_t);
 
 }  // namespace
 
 Status TierMarks::load(ByteView key, ByteView value) {
-  const std::size_t rest = value.size() < kMarkHeadBytes ? 1 : value.size() - kMarkHeadBytes;
-  if (key.size() != 1 + kTopicKeyBytes || rest % sizeof(std::int64_t) != 0 ||
-      rest / sizeof(std::int64_t) > wire::kTiersMax)
-    return corruption("a record of a series that is thinned is cut");
+  const Status cut = corruption("a record of a series that is thinned is cut");
+  if (key.size() != 1 + kTopicKeyBytes || value.empty()) return cut;
   if (value.front() != kMarkVersion)
     return unsupported("tiers were made by a newer version of EdgeCase");
+  const std::size_t rest = value.size() < kMarkHeadBytes ? 1 : value.size() - kMarkHeadBytes;
+  if (rest % sizeof(std::int64_t) != 0 || rest / sizeof(std::int64_t) > wire::kTiersMax) return cut;
   const auto number = [](ByteView bytes) {
     return static_cast<std::uint32_t>(wire::read_big_endian(bytes.substr(0, 4)));
   };
   TierMark mark;
   mark.before_ns = static_cast<std::int64_t>(wire::read_big_endian(value.substr(1, 8)));
+  mark.erased_ns = static_cast<std::int64_t>(wire::read_big_endian(value.substr(9, 8)));
   for (std::size_t at = kMarkHeadBytes; at < value.size(); at += sizeof(std::int64_t))
     mark.every_ns.push_back(static_cast<std::int64_t>(wire::read_big_endian(value.substr(at, 8))));
   set({number(key.substr(1)), number(key.substr(5)), number(key.substr(9))}, std::move(mark));
@@ -37,7 +38,18 @@ TierMark TierMarks::find(const catalog::SeriesId& series) const {
   const ReaderLock lock(mutex_);
   const auto found = marks_.find(key_of(series));
   if (found == marks_.end()) return {};
-  return {found->second.before_ns, lists_[found->second.tiers]};
+  return {found->second.before_ns, found->second.erased_ns, lists_[found->second.tiers]};
+}
+
+std::vector<catalog::SeriesId> TierMarks::waiting(std::size_t most) const {
+  std::vector<catalog::SeriesId> waiting;
+  const ReaderLock lock(mutex_);
+  for (const auto& [key, entry] : marks_) {
+    if (waiting.size() == most) break;
+    if (entry.erased_ns < entry.before_ns)
+      waiting.push_back({std::get<0>(key), std::get<1>(key), std::get<2>(key)});
+  }
+  return waiting;
 }
 
 std::size_t TierMarks::size() const {
@@ -52,6 +64,7 @@ void TierMarks::append(NamespaceId records, const catalog::SeriesId& series, con
   if (mark.every_ns.empty()) return batch.remove(records, key);
   Bytes value(1, kMarkVersion);
   wire::append_big_endian(static_cast<std::uint64_t>(mark.before_ns), value);
+  wire::append_big_endian(static_cast<std::uint64_t>(mark.erased_ns), value);
   for (const std::int64_t every_ns : mark.every_ns)
     wire::append_big_endian(static_cast<std::uint64_t>(every_ns), value);
   batch.put(records, key, value);
@@ -65,7 +78,8 @@ void TierMarks::set(const catalog::SeriesId& series, TierMark mark) {
   }
   auto list = std::find(lists_.begin(), lists_.end(), mark.every_ns);
   if (list == lists_.end()) list = lists_.insert(lists_.end(), std::move(mark.every_ns));
-  marks_[key_of(series)] = {mark.before_ns, static_cast<std::uint32_t>(list - lists_.begin())};
+  marks_[key_of(series)] = {mark.before_ns, mark.erased_ns,
+                            static_cast<std::uint32_t>(list - lists_.begin())};
   raise_latest(mark.before_ns);
 }
 

@@ -27,6 +27,8 @@ namespace edgecase::retention {
 
 struct TierMark {
   std::int64_t before_ns = INT64_MIN;  // INT64_MIN: nothing is thinned
+  // Readings before this are gone for good; those up to the mark are hidden, and their bytes wait.
+  std::int64_t erased_ns = INT64_MIN;
   std::vector<std::int64_t> every_ns;  // of the tiers that there are of what lies before
 
   friend bool operator==(const TierMark&, const TierMark&) = default;
@@ -40,6 +42,8 @@ class TierMarks {
   Status load(ByteView key, ByteView value) EC_EXCLUDES(mutex_);
 
   TierMark find(const catalog::SeriesId& series) const EC_EXCLUDES(mutex_);
+  // Series with readings that are hidden and wait, `most` at most.
+  std::vector<catalog::SeriesId> waiting(std::size_t most) const EC_EXCLUDES(mutex_);
   // Before this time some series is thinned; INT64_MIN: none is.
   std::int64_t latest_ns() const { return latest_ns_.load(std::memory_order_relaxed); }
   std::size_t size() const EC_EXCLUDES(mutex_);
@@ -69,6 +73,7 @@ class TierMarks {
   using Key = std::tuple<NamespaceId, std::uint32_t, std::uint32_t>;
   struct Entry {
     std::int64_t before_ns = INT64_MIN;
+    std::int64_t erased_ns = INT64_MIN;
     std::uint32_t tiers = 0;  // which of lists_
   };
 

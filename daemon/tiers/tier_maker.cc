@@ -120,6 +120,7 @@ Status TierMaker::pass() {
   const auto note = [&problem](const Status& status) {
     if (problem.ok()) problem = status;
   };
+  note(erase_hidden());
   if (retention_.has_tiers()) {
     const ExpiryStats expiry = engine_.stats().expiry;
     const std::int64_t now_ns = engine_.expiry_now_ns();
@@ -151,6 +152,31 @@ Status TierMaker::pass() {
   }
   if (events_.left && !told.empty()) events_.left(told);
   return problem;
+}
+
+// What earlier passes hid, also before the last start.
+Status TierMaker::erase_hidden() {
+  if (!held_.expired() && engine_.expiry_now_ns() - hidden_ns_ < kHeldMaxNs) return ok();
+  const std::vector<catalog::SeriesId> waiting = retention_.marks().waiting(kErasedAtOnce);
+  for (std::size_t begin = 0; begin < waiting.size() && !is_stopping();) {
+    const erase::Fences::Pass pass = fences_.enter();
+    const std::size_t end = std::min(waiting.size(), begin + kRangeDeletesPerBatchMax);
+    std::vector<std::pair<catalog::SeriesId, TierMark>> erased;
+    WriteBatch batch;
+    for (; begin < end; ++begin) {
+      TierMark mark = retention_.marks().find(waiting[begin]);
+      if (mark.erased_ns >= mark.before_ns) continue;  // the series was erased meanwhile
+      mark.erased_ns = mark.before_ns;
+      const KeyRange hidden = readings_before(waiting[begin], mark.before_ns);
+      batch.erase_range(waiting[begin].namespace_id, hidden.lower, hidden.upper);
+      retention::TierMarks::append(retention_.records(), waiting[begin], mark, batch);
+      erased.emplace_back(waiting[begin], std::move(mark));
+    }
+    if (erased.empty()) continue;
+    EC_TRY(engine_.write(batch, Durability::Sync));
+    for (auto& [id, mark] : erased) retention_.marks().set(id, std::move(mark));
+  }
+  return ok();
 }
 
 // None: nothing of the series is due.
@@ -240,7 +266,7 @@ Status TierMaker::follow_rule(const Task& task, const TierMark& mark) {
   ReadOptions options;
   options.snapshot = engine_.snapshot();
   options.fill_cache = false;
-  const TierMark next{mark.before_ns, wanted};
+  const TierMark next{mark.before_ns, mark.erased_ns, wanted};
   for (const std::int64_t every_ns : wanted) {
     if (holds(mark.every_ns, every_ns)) continue;
     const auto source = std::find_if(mark.every_ns.begin(), mark.every_ns.end(),
@@ -264,6 +290,11 @@ Status TierMaker::follow_rule(const Task& task, const TierMark& mark) {
     EC_TRY(engine_.write(made, Durability::Async));
   }
   WriteBatch last;
+  if (wanted.empty() && mark.erased_ns < mark.before_ns) {
+    // Without a mark nobody knows of what is hidden.
+    const KeyRange hidden = readings_before(id, mark.before_ns);
+    last.erase_range(id.namespace_id, hidden.lower, hidden.upper);
+  }
   for (const std::int64_t every_ns : mark.every_ns) {
     const auto space = space_of(every_ns);
     if (!holds(wanted, every_ns) && space != spaces.end()) remove_windows(space->id, id, last);
@@ -325,13 +356,16 @@ Result<bool> TierMaker::make_piece(const Task& task, std::span<const catalog::Ti
                       " stays as it is: some of its readings are damaged");
   }
   windows.finish();
-  const TierMark mark{before_ns, lengths_of(task.keeping.tiers)};
   const catalog::SeriesId& id = task.series.id;
+  const TierMark mark{before_ns, retention_.marks().find(id).erased_ns,
+                      lengths_of(task.keeping.tiers)};
   retention::TierMarks::append(retention_.records(), id, mark, batch);
   const KeyRange gone = readings_before(id, before_ns);
   batch.remove_range(id.namespace_id, gone.lower, gone.upper);
   EC_TRY(engine_.write(batch, Durability::Sync));
   retention_.marks().set(id, mark);
+  held_ = engine_.held_snapshots();
+  hidden_ns_ = engine_.expiry_now_ns();
   {
     const MutexLock lock(mutex_);
     status_.windows += windows.windows();

@@ -6,6 +6,10 @@
 //   of one series: a snapshot ─► whole windows of all tiers ─► ONE batch, synced:
 //                                windows · the mark · the readings before it go
 //
+// Readings that go are hidden at first: an answer under way keeps its snapshot, which knows nothing
+// of the windows. Once such snapshots are gone, after kHeldMaxNs in any case, a later pass erases
+// what is hidden for good, and the engine removes the bytes as of any erasure.
+//
 // A batch is all there or not at all, so a crash neither loses a reading nor counts it twice, and
 // every snapshot has each instant in one place. Series after series, in pieces that end where a
 // window of the coarsest tier does, so that an erasure waits for no more than one of them.
@@ -19,6 +23,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <thread>
@@ -43,6 +48,9 @@ inline constexpr std::size_t kSeriesAtOnce = 500;
 inline constexpr std::int64_t kLookNs = 1'000'000'000;
 // Between passes: as often as readings have a step to go, a while at most.
 inline constexpr std::int64_t kPassMaxNs = 600'000'000'000;
+// How long hidden readings wait for snapshots that are older; and how many series a pass erases of.
+inline constexpr std::int64_t kHeldMaxNs = kPassMaxNs;
+inline constexpr std::size_t kErasedAtOnce = 2'048;
 
 struct TierStatus {
   std::uint64_t windows = 0;   // made since the start
@@ -82,10 +90,12 @@ class TierMaker {
   void run() EC_EXCLUDES(mutex_);
   bool is_stopping() const EC_EXCLUDES(mutex_);
   Result<std::optional<Task>> task_of(const catalog::SeriesEntry& series, std::int64_t now_ns);
-  Status do_all(const std::vector<Task>& tasks);
-  Status make(const Task& task);
-  Status follow_rule(const Task& task, const retention::TierMark& mark);
-  Result<bool> make_piece(const Task& task, std::span<const catalog::TierSpace> tiers);
+  Status do_all(const std::vector<Task>& tasks) EC_REQUIRES(pass_mutex_);
+  Status make(const Task& task) EC_REQUIRES(pass_mutex_);
+  Status follow_rule(const Task& task, const retention::TierMark& mark) EC_REQUIRES(pass_mutex_);
+  Result<bool> make_piece(const Task& task, std::span<const catalog::TierSpace> tiers)
+      EC_REQUIRES(pass_mutex_);
+  Status erase_hidden() EC_REQUIRES(pass_mutex_);
   Result<std::vector<catalog::TierSpace>> spaces_of(const Task& task);
 
   Engine& engine_;
@@ -95,6 +105,9 @@ class TierMaker {
   const TierEvents events_;
 
   Mutex pass_mutex_;  // held for a pass, over I/O
+  // Snapshots from before the last readings were hidden, and since when they are waited for.
+  std::weak_ptr<const void> held_ EC_GUARDED_BY(pass_mutex_);
+  std::int64_t hidden_ns_ EC_GUARDED_BY(pass_mutex_) = 0;
   mutable Mutex mutex_;
   CondVar changed_;
   bool stopping_ EC_GUARDED_BY(mutex_) = false;

@@ -8,6 +8,7 @@ import unittest
 import urllib.parse
 import urllib.request
 
+import residue
 from daemon_process import Daemon, Place, until
 
 HOUR_NS = 3600 * 10**9
@@ -109,6 +110,22 @@ class Tiers(unittest.TestCase):
         self.assertEqual(self.windows("1h", "count")[0].count("\n"), 1 + 1)
         self.ok("erase", "kitchen", "--yes")
         self.assertEqual(self.windows("1h", "sum")[0].count("\n"), 1)
+
+    def test_the_bytes_of_what_became_windows_go_too(self):
+        drives = [os.path.join(self.place.path, each) for each in ("meta", "values")]
+        said = residue.canary(residue.seeded())
+        line = f'note,device=porch text="{said}" {self.begin_ns}'
+        request = urllib.request.Request(f"http://localhost:{self.daemon.port()}/write?db=default", line.encode())
+        urllib.request.urlopen(request, timeout=60).close()
+        self.assertTrue(residue.search(drives, [said]))
+        self.ok("retention", "set", "porch", "1h", "--then", "1m:forever", "--yes")
+        until(lambda: self.raw("porch") == 0, "readings to become windows")
+        self.assertEqual(self.windows("1m", "count", "porch")[0].count("\n"), 1 + 1)
+        # The pass after a start erases what was hidden before.
+        self.daemon.stop(signal.SIGKILL)
+        self.daemon = Daemon(self.place)
+        until(lambda: not residue.search(drives, [said]), "the bytes to be gone")
+        self.assertEqual(self.windows("1m", "count", "porch")[0].count("\n"), 1 + 1)
 
 
 if __name__ == "__main__":

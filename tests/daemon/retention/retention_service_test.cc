@@ -286,14 +286,15 @@ TEST_CASE(
     for (const int each : all) text += static_cast<char>(each);
     return text;
   };
-  // 2 h; 2 h, then 1m:1d, then 1h:forever; thinned before 1970-01-01T01:00:00Z in windows of 1m.
+  // 2 h; 2 h, then 1m:1d, then 1h:forever; thinned before 1970-01-01T01:00:00Z in windows of 1m,
+  // and erased before half past.
   const Bytes plain = bytes({1, 0, 0, 6, 0x8c, 0x61, 0x71, 0x40, 0});
   const Bytes tiered =
       bytes({2,    0,    0,    6,    0x8c, 0x61, 0x71, 0x40, 0,    0,    0,    0,    0x0d, 0xf8,
              0x47, 0x58, 0,    0,    0,    0x4e, 0x94, 0x91, 0x4f, 0,    0,    0,    0,    3,
              0x46, 0x30, 0xb8, 0xa0, 0,    0x7f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff});
-  const Bytes mark =
-      bytes({1, 0, 0, 3, 0x46, 0x30, 0xb8, 0xa0, 0, 0, 0, 0, 0x0d, 0xf8, 0x47, 0x58, 0});
+  const Bytes mark = bytes({1,    0,    0,    3, 0x46, 0x30, 0xb8, 0xa0, 0,    0,    0,    1, 0xa3,
+                            0x18, 0x5c, 0x50, 0, 0,    0,    0,    0x0d, 0xf8, 0x47, 0x58, 0});
   const auto key = [](char kind, const char* device) {
     return Bytes(1, kind) + "default" + Bytes(1, '\0') + device + Bytes(1, '\0') + "*";
   };
@@ -307,7 +308,7 @@ TEST_CASE(
   REQUIRE(rules.size() == 2);
   CHECK(wire::keeping_text(rules[0].keeping()) == "2h");
   CHECK(wire::keeping_text(rules[1].keeping()) == "2h then 1m:1d then 1h:forever");
-  CHECK(room.service->marks().find(entry->id) == TierMark{kHour, {60 * kSecond}});
+  CHECK(room.service->marks().find(entry->id) == TierMark{kHour, kHour / 2, {60 * kSecond}});
   CHECK(room.service->keeping(*entry).tiers.size() == 2);
   CHECK(room.service->expiry_ns(*entry) == kRetentionForever);
   // And written so.
@@ -315,7 +316,7 @@ TEST_CASE(
   CHECK(*room.engine.get(records, key('R', "attic"), {}) == plain);
   CHECK(*room.engine.get(records, key('R', "kitchen"), {}) == tiered);
   WriteBatch again;
-  TierMarks::append(records, entry->id, {kHour, {60 * kSecond}}, again);
+  TierMarks::append(records, entry->id, {kHour, kHour / 2, {60 * kSecond}}, again);
   REQUIRE(room.engine.write(again, Durability::Sync).ok());
   CHECK(*room.engine.get(records, 'W' + topic_key(entry->id), {}) == mark);
 }
@@ -334,8 +335,10 @@ TEST_CASE("retention: records of tiers that are cut, too long or newer stop the 
         Case{'R', '\2' + eight + eight, StatusCode::Corruption},
         Case{'R', '\2' + eight + eight + eight, StatusCode::Corruption},  // kept no longer
         Case{'R', '\3' + eight, StatusCode::Unsupported}, Case{'W', "", StatusCode::Corruption},
-        Case{'W', '\1' + eight + "x", StatusCode::Corruption},
-        Case{'W', '\1' + eight + eight + eight + eight + eight + eight, StatusCode::Corruption},
+        Case{'W', '\1' + eight, StatusCode::Corruption},
+        Case{'W', '\1' + eight + eight + "x", StatusCode::Corruption},
+        Case{'W', '\1' + eight + eight + eight + eight + eight + eight + eight,
+             StatusCode::Corruption},
         Case{'W', '\2' + eight, StatusCode::Unsupported}}) {
     Room room;
     const NamespaceId records = room.engine.find_namespace(kRetentionNamespace)->id;
