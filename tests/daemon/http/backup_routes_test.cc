@@ -78,6 +78,7 @@ TEST_CASE("backups over HTTP: a store of which nothing is said") {
   CHECK(answer.status == 201);
   const wire::Json state = wire::Json::parse(answer.body)["state"];
   CHECK(state == wire::Json{{"namespaces", wire::Json::array({"default"})},
+                            {"thinned_series", 0},
                             {"devices", wire::Json::array()},
                             {"retention", wire::Json::array()}});
 }
