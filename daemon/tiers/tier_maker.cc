@@ -176,6 +176,10 @@ Status TierMaker::erase_hidden() {
     EC_TRY(engine_.write(batch, Durability::Sync));
     for (auto& [id, mark] : erased) retention_.marks().set(id, std::move(mark));
   }
+  // Also what a crash left pending. Where a drive is away, or somebody still reads the bytes, the
+  // engine tries again by itself.
+  if (retention_.marks().size() > 0 && engine_.stats().erasure.pending_ranges > 0)
+    static_cast<void>(engine_.erase().ok());
   return ok();
 }
 
