@@ -339,7 +339,7 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const config::Configuration& confi
   if (state.settings.storage.expiry == "exact" && state.retention->has_tiers()) {
     logger.warning("tiers",
                    "storage.expiry is exact, and rules have tiers: bytes of readings that "
-                   "become windows go with later merges, not within a second");
+                   "become windows go within minutes, not within a second");
   }
   state.tiers = std::make_unique<tiers::TierMaker>(
       *state.engine, *state.catalog, *state.retention, state.erase->fences(),

@@ -176,11 +176,10 @@ Status TierMaker::erase_hidden() {
     EC_TRY(engine_.write(batch, Durability::Sync));
     for (auto& [id, mark] : erased) retention_.marks().set(id, std::move(mark));
   }
-  // Also what a crash left pending. Where a drive is away, or somebody still reads the bytes, the
-  // engine tries again by itself.
-  if (retention_.marks().size() > 0 && engine_.stats().erasure.pending_ranges > 0)
-    static_cast<void>(engine_.erase().ok());
-  return ok();
+  // Also what a crash left pending: a round takes up what is flushed, and goes on by itself where a
+  // drive is away or somebody still reads. Nobody waits for it here: the daemon may want to stop.
+  if (retention_.marks().size() == 0 || engine_.stats().erasure.pending_ranges == 0) return ok();
+  return engine_.flush();
 }
 
 // None: nothing of the series is due.
