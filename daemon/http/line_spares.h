@@ -52,7 +52,7 @@ class LineSpares {
   // How many spares are kept, and what they take. Each gets the same share, half of it for names: a
   // single sender may have many. It is set aside in the engine.
   static constexpr std::size_t kSparesMax = 4;
-  static constexpr std::size_t kSparesMaxBytes = 16u << 20;
+  static constexpr std::size_t kSparesMaxBytes = 12u << 20;
   static_assert(kSparesMaxBytes / 2 >= wire::kRememberedBytesMax);
   // What one takes beside names.
   static constexpr std::size_t kBuffersMaxBytes = 3u << 20;

@@ -32,7 +32,7 @@ namespace edgecase::wire {
 inline constexpr std::size_t kTagsPerLineMax = 64;
 // What names take at once, with all by which they are found. A set of nine tags takes about 500
 // bytes short, 2 KiB where the names of seven fields are written out.
-inline constexpr std::size_t kRememberedBytesMax = 8u << 20;
+inline constexpr std::size_t kRememberedBytesMax = 6u << 20;
 // Sets beyond this, or beyond a quarter of what there is room for, are short.
 inline constexpr std::size_t kWrittenOutBytesMax = 2u << 20;
 // Lines of sets that are not remembered, after which those that are give way: so many, or eight for
