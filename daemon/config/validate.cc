@@ -267,7 +267,7 @@ Status validate_tiers(const Configuration& configuration) {
   if (!is_of_topic && !has_tiers(settings.storage.retention)) return ok();
   return configuration.error("storage.expiry",
                              "is exact, which tiers are not: bytes of readings that become windows "
-                             "go with later merges; use bounded, or no tiers");
+                             "go within minutes; use bounded, or no tiers");
 }
 
 Status validate(Configuration& configuration) {

@@ -183,7 +183,7 @@ Result<Json> set_rule(HttpContext& context, const Call& call) {
   if (!keeping.tiers.empty() && context.parts.settings.storage.expiry == "exact") {
     return invalid_argument(
         "storage.expiry is exact, which tiers are not: bytes of readings that become windows go "
-        "with later merges, not within a second");
+        "within minutes, not within a second");
   }
   EC_ASSIGN_OR_RETURN(const Rules rules, rules_of(context, call, keeping));
   EC_TRY(check_rules_as_of(context, call, rules));

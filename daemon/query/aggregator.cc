@@ -285,19 +285,6 @@ bool Aggregator::takes_summaries() const {
   }
 }
 
-bool Aggregator::takes_tiers() const {
-  switch (aggregate_) {
-    case Aggregate::Count:
-    case Aggregate::First:
-    case Aggregate::Last:
-    case Aggregate::Min:
-    case Aggregate::Max:
-    case Aggregate::Sum:
-    case Aggregate::Mean: return true;
-    default: return false;
-  }
-}
-
 void Aggregator::add(const TierWindow& window) {
   const auto add_known = [this](const std::optional<Value>& value) {
     if (value) add(*value);

@@ -101,9 +101,8 @@ class Aggregator {
   // As add() of each of them, for sum and mean within 2^-52 of the result and (n * 2^-52)^2 of the
   // sum of n magnitudes. Only when takes_summaries().
   void add(const NumberSummary& summary);
-  // Whether what a tier keeps of a window will do in place of its readings.
-  bool takes_tiers() const;
-  // As add() of each of them, for sum and mean within 2^-53 of each window's sum.
+  // As add() of its readings, for sum and mean within 2^-53 of the sum of each window. For the
+  // same aggregates.
   void add(const TierWindow& window);
   // Whether add() will keep the reading as it is; one with a large text is added like this then.
   bool keeps_next() const;

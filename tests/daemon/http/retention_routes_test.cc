@@ -22,6 +22,19 @@ void write(ServerFixture& f, const char* device, int count) {
 
 }  // namespace
 
+TEST_CASE("retention: tiers are set over HTTP, and refused where expiry is exact") {
+  const std::string rule = "/api/v1/retention?select=kitchen&keep=1h&then=1m:1d";
+  ServerFixture f;
+  CHECK(f.ask("POST", rule).status == 200);
+  CHECK(f.ask("GET", "/api/v1/retention").body.find("1m:1d") != std::string::npos);
+  ServerFixture exact([](config::Settings& settings) { settings.storage.expiry = "exact"; });
+  const Answer refused = exact.ask("POST", rule);
+  CHECK(refused.status == 400);
+  CHECK(refused.body.find("storage.expiry is exact") != std::string::npos);
+  CHECK(exact.ask("GET", "/api/v1/retention").body.find("1m:1d") == std::string::npos);
+  CHECK(exact.ask("POST", "/api/v1/retention?select=kitchen&keep=1h").status == 200);
+}
+
 TEST_CASE("retention rules are set, listed, previewed and cleared over HTTP") {
   ServerFixture f;
   write(f, "kitchen", 10);
