@@ -128,13 +128,17 @@ class SignedInFlow(unittest.TestCase):
         self.browser.until("document.body?.innerText.includes('All is well')")  # no body: it is loading
         self.assertTrue(self.browser.run("document.querySelector('#outdated').hidden"))
 
-    def test_a_wall_that_is_older_than_the_daemon_reloads_itself(self):
+    def keep_rooms(self):
+        """A dashboard of one series, called Rooms."""
         self.cli("write", "kitchen/temp", "21.5")
         self.browser.go(self.site + look(("default", "kitchen", "temp"), **{"from": "-1h"}))
         self.browser.until("!!document.querySelector('#keep-name')")
         self.fill_in({"keep-name": "Rooms"})
         self.browser.press("Enter")
         self.browser.until_shows("Kept in Rooms")
+
+    def test_a_wall_that_is_older_than_the_daemon_reloads_itself(self):
+        self.keep_rooms()
         self.browser.go(self.site + "#/dashboard?name=Rooms&wall=1")
         self.browser.until("document.querySelectorAll('.panel .key strong').length === 1")
         # The daemon goes away once, and comes back as another.
@@ -184,12 +188,7 @@ class SignedInFlow(unittest.TestCase):
         self.browser.until("!document.querySelector('.value')?.textContent.includes('230.5')")
 
     def test_a_dashboard_is_erased_by_its_name(self):
-        self.cli("write", "kitchen/temp", "21.5")
-        self.browser.go(self.site + look(("default", "kitchen", "temp"), **{"from": "-1h"}))
-        self.browser.until("!!document.querySelector('#keep-name')")
-        self.fill_in({"keep-name": "Rooms"})
-        self.browser.press("Enter")
-        self.browser.until_shows("Kept in Rooms")
+        self.keep_rooms()
         self.browser.go(self.site + "#/dashboard?name=Rooms")
         self.browser.until("!!document.querySelector('.panel')")
         self.browser.click(".tools .danger")
