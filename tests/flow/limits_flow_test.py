@@ -226,6 +226,11 @@ class Limits(unittest.TestCase):
         self.assertTrue(ignored[0] >> (signal.SIGHUP - 1) & 1)
         self.assertEqual(self.stop(), 0)
 
+    def told_since(self, words):
+        """What the daemon has told the service manager since it first told `words`."""
+        self.daemon.hear()
+        return "\n".join(self.daemon.messages).partition(words)[2]
+
     def test_a_hangup_reads_the_configuration_again(self):
         rule = '[[mqtt.rule]]\ntopic = "{0}/{{device}}/{{sensor}}"\n'
         more = '[limits]\nseries = 1000\n'
@@ -244,17 +249,22 @@ class Limits(unittest.TestCase):
         said("configuration read again; changed: mqtt.rule")
         said("holds after a restart alone: limits.series")
         self.assertEqual((matched("old/a/b"), matched("new/a/b")), (False, True))
-        told = "\n".join(self.daemon.messages)
-        self.daemon.hear()
-        told = "\n".join(self.daemon.messages)
-        self.assertIn("RELOADING=1", told)
-        self.assertTrue(told[told.index("RELOADING=1"):].count("READY=1"), told)
+        # Ready once more comes after the log's last words.
+        until(lambda: self.told_since("RELOADING=1").count("READY=1") == 1, "it is ready again")
         # A file that is wrong changes nothing, and its line is told.
         self.place.write_config(more="nonsense = 1\n" + rule.format("other"))
         self.daemon.process.send_signal(signal.SIGHUP)
         said("is not read again, nothing changes: " + self.place.config + ":")
         self.assertEqual((matched("new/a/b"), matched("other/a/b")), (True, False))
         self.assertEqual(self.stop(), 0)
+
+    @staticmethod
+    def writes_into(pid, directory):
+        """Whether a file beneath `directory` is open there; false while files close or the process ends."""
+        try:
+            return any(directory in os.readlink(f"/proc/{pid}/fd/{each}") for each in os.listdir(f"/proc/{pid}/fd"))
+        except OSError:
+            return False
 
     def test_an_export_that_is_ended_leaves_nothing(self):
         self.daemon = Daemon(self.place)
@@ -265,14 +275,15 @@ class Limits(unittest.TestCase):
             with self.subTest(how):
                 with subprocess.Popen([PROGRAM, "export", "kitchen", "-o", os.path.join(directory, "x.csv")],
                                       env=self.environment(), stderr=subprocess.DEVNULL) as export:
-                    until(lambda p=export: p.poll() is not None or any(
-                        directory in os.readlink(f"/proc/{p.pid}/fd/{each}")
-                        for each in os.listdir(f"/proc/{p.pid}/fd") if os.path.islink(f"/proc/{p.pid}/fd/{each}")),
-                          "it writes")
+                    until(lambda p=export: p.poll() is not None or self.writes_into(p.pid, directory), "it writes")
                     export.send_signal(how)
                     export.wait(TIME_LIMIT_SECONDS)
-                if export.returncode != 0:
-                    self.assertEqual(os.listdir(directory), [])
+                # Nothing, or all of it: the signal may come when the file has just got its name.
+                for name in os.listdir(directory):
+                    with open(os.path.join(directory, name), encoding="utf-8") as file:
+                        self.assertEqual(sum(1 for _ in file), 100_001, name)
+                if export.returncode == 0:
+                    self.assertEqual(os.listdir(directory), ["x.csv"])
                 for name in os.listdir(directory):
                     os.unlink(os.path.join(directory, name))
 
