@@ -178,6 +178,8 @@ Json expiry(const HttpContext& context, const ExpiryStats& stats) {
   const config::StorageSettings& storage = context.parts.settings.storage;
   Json json = {{"mode", storage.expiry}, {"default", storage.retention}};
   for (const ExpiryNumber& each : kExpiryNumbers) json[each.name] = stats.*each.member;
+  // As they were set. The engine has one a scope, and none for what tiers keep.
+  json["rules"] = context.parts.retention.rules().size();
   json["oldest"] =
       stats.oldest_ns == INT64_MAX ? Json(nullptr) : Json(wire::time_text(stats.oldest_ns));
   json["next"] = stats.next_ns == INT64_MAX ? Json(nullptr) : Json(wire::time_text(stats.next_ns));

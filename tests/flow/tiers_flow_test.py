@@ -74,6 +74,7 @@ class Tiers(unittest.TestCase):
         listed = json.loads(self.ok("retention", "list", "--json").stdout)["rules"]
         self.assertEqual([(r["keep"], r["then"]) for r in listed], [("1h", ["1m:90d", "1h:forever"])])
         self.assertIn("1h, then 1m:90d, then 1h:forever", self.ok("retention", "list").stdout)
+        self.assertEqual(json.loads(self.ok("status", "--json").stdout)["expiry"]["rules"], 1)
 
         until(lambda: self.raw() == 0, "readings to become windows")
         self.assertEqual(self.raw("attic"), 720)
