@@ -1,5 +1,5 @@
 // CRC-32C (Castagnoli), the checksum of every format. Uses the processor's instructions where they
-// are found at run time (crc32c_folding.h, SSE4.2, ARMv8 CRC), else tables.
+// are found at run time (PCLMULQDQ, SSE4.2, ARMv8 CRC), else tables.
 #pragma once
 
 #include <cstdint>
@@ -19,5 +19,17 @@ inline std::uint32_t crc32c(ByteView bytes) {
 bool crc32c_has_hardware();
 std::uint32_t crc32c_extend_hardware(std::uint32_t crc, ByteView bytes);  // only where it is there
 std::uint32_t crc32c_extend_software(std::uint32_t crc, ByteView bytes);
+
+// CRC-32C of longer pieces by carry-less multiplication, 256 bytes at a time, where the processor
+// multiplies four pairs at once (x86-64 with AVX-512 and VPCLMULQDQ): 1.5 times as fast as the CRC
+// instruction at 256 bytes, 2.3 times at 1.5 KiB, 2.5 times from 4 KiB on (a Zen 5 core). Two pairs
+// at once gain too little.
+
+// Below, the instruction is as fast.
+inline constexpr std::size_t kCrcFoldingMinBytes = 256;
+
+bool crc32c_has_folding();
+// Only where it is there, and of kCrcFoldingMinBytes or more. As crc32c_extend().
+std::uint32_t crc32c_extend_folding(std::uint32_t crc, ByteView bytes);
 
 }  // namespace edgecase::engine

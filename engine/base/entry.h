@@ -6,6 +6,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -214,6 +215,35 @@ struct FoundEntry {
   SequenceNumber sequence = 0;
   EntryKind kind = EntryKind::Put;
   Bytes value;
+};
+
+// The random number that both directories of one store share.
+
+using StoreId = std::array<std::uint8_t, 16>;
+
+// Stands in item heads (value_format.h) and in UMeta records (umeta_format.h): numbers never
+// change.
+enum class ItemType : unsigned char {
+  Single = 1,       // one entry
+  PlainGroup = 2,   // many, GroupCodec::Plain
+  SeriesGroup = 3,  // many, GroupCodec::Series
+};
+
+// ValuePointer: the place of an item in the value layer, and its sort.
+struct ValuePointer {
+  std::uint64_t file_number = 0;
+  std::uint64_t offset_bytes = 0;
+  std::uint32_t size_bytes = 0;
+
+  friend bool operator==(const ValuePointer&, const ValuePointer&) = default;
+};
+
+// How many bytes of a value file some table's items take.
+struct ValueFileUse {
+  std::uint64_t file_number = 0;
+  std::uint64_t bytes = 0;
+
+  friend bool operator==(const ValueFileUse&, const ValueFileUse&) = default;
 };
 
 }  // namespace edgecase::engine

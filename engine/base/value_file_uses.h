@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "base/coding.h"
-#include "base/value_pointer.h"
+#include "base/entry.h"
 
 namespace edgecase::engine {
 

@@ -8,11 +8,8 @@
 #include <vector>
 
 #include "base/check.h"
-#include "buffer/arena.h"
 #include "buffer/memtable_index.h"
-#include "buffer/memtable_node.h"
 #include "buffer/series_strips.h"
-#include "buffer/sorted_runs.h"
 #include "buffer/strip_cursor.h"
 #include "edgecase/mutex.h"
 

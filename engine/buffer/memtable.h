@@ -8,7 +8,7 @@
 #include <optional>
 
 #include "base/entry.h"
-#include "base/range_delete_log.h"
+#include "base/range_deletes.h"
 #include "edgecase/engine.h"
 
 namespace edgecase::engine {

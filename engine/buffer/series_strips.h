@@ -1,29 +1,59 @@
-// The part of a memtable for time series: entries whose full keys are alike but for their last 8
-// bytes, a big-endian ordinal, and that come in ascending order. One *strip* holds those of one
-// prefix, already sorted: 24 bytes an entry, no hash slot, nothing to sort at the flush.
-//
-// A strip has lanes, each in ascending order: what comes too late for one goes to the next, so that
-// writers of one series may take turns. What is late for the last lane is refused and belongs into
-// the memtable's general part. A key never returns to an earlier lane: of a key that stands in two
-// lanes the later has the newer entry, and of one that stands in both parts the general one has.
-// All keys of one SeriesStrips are of one length: the strips' key ranges do not overlap.
-//
-// One writer; readers beside it see the entries whose sequence they learned of through an acquire.
+// A memtable's memory: the arena that entries lie in, and strips, which hold a series' entries
+// without its key.
 #pragma once
 
 #include <array>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <vector>
 
 #include "base/entry.h"
-#include "buffer/arena.h"
 #include "edgecase/iterator.h"
 #include "edgecase/mutex.h"
 
 namespace edgecase::engine {
+
+// Memory that is taken piece by piece and given back all at once, with its owner.
+// Written by one thread; used_bytes() by any.
+class Arena {
+ public:
+  Arena() = default;
+  Arena(const Arena&) = delete;
+  Arena& operator=(const Arena&) = delete;
+
+  // `size` bytes, aligned for a 64-bit number, not initialised; valid as long as the arena.
+  char* allocate(std::size_t size);
+  // Takes back the last allocate(), of kSmallMaxBytes at most, which nobody uses.
+  void take_back(std::size_t size);
+  static constexpr std::size_t kSmallMaxBytes = 2048;
+
+  // Everything taken from the system, unused ends of blocks included.
+  std::uint64_t used_bytes() const { return used_.load(std::memory_order_relaxed); }
+
+ private:
+  static std::size_t rounded(std::size_t size) {
+    constexpr std::size_t kAlignment = alignof(std::uint64_t);
+    return (size + kAlignment - 1) & ~(kAlignment - 1);
+  }
+  char* new_block(std::size_t size);
+
+  std::vector<std::unique_ptr<char[]>> blocks_;
+  char* free_ = nullptr;
+  std::size_t free_bytes_ = 0;
+  std::size_t next_block_bytes_ = kBlockMinBytes;
+  std::atomic<std::uint64_t> used_{0};
+
+  // Blocks grow from small, so that an idle store stays small, to a size whose unused end does not
+  // matter.
+  static constexpr std::size_t kBlockMinBytes = 16u << 10;
+  static constexpr std::size_t kBlockMaxBytes = 256u << 10;
+  // What is larger than this part of a block gets a block of its own.
+  static constexpr std::size_t kLargeFraction = 8;
+  static_assert(kSmallMaxBytes <= kBlockMinBytes / kLargeFraction);
+};
 
 inline constexpr std::size_t kStripLanes = 4;
 
@@ -64,6 +94,17 @@ struct Strip {
   ByteView prefix;  // of the full key, in the arena
 };
 
+// The part of a memtable for time series: entries whose full keys are alike but for their last 8
+// bytes, a big-endian ordinal, and that come in ascending order. One *strip* holds those of one
+// prefix, already sorted: 24 bytes an entry, no hash slot, nothing to sort at the flush.
+//
+// A strip has lanes, each in ascending order: what comes too late for one goes to the next, so that
+// writers of one series may take turns. What is late for the last lane is refused and belongs into
+// the memtable's general part. A key never returns to an earlier lane: of a key that stands in two
+// lanes the later has the newer entry, and of one that stands in both parts the general one has.
+// All keys of one SeriesStrips are of one length: the strips' key ranges do not overlap.
+//
+// One writer; readers beside it see the entries whose sequence they learned of through an acquire.
 class SeriesStrips {
  public:
   // `arena` is the memtable's; it outlives this.

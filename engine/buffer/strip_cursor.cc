@@ -5,7 +5,7 @@
 #include <cstring>
 #include <utility>
 
-#include "base/ordinal.h"
+#include "base/coding.h"
 #include "edgecase/engine.h"
 
 namespace edgecase::engine {

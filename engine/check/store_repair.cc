@@ -11,12 +11,9 @@
 
 #include "base/write_batch_reader.h"
 #include "buffer/memtable.h"
-#include "check/item_hints.h"
-#include "check/log_salvage.h"
-#include "check/namespace_rebuild.h"
+#include "check/rebuild.h"
 #include "check/store_look.h"
 #include "check/table_check.h"
-#include "check/table_rebuild.h"
 #include "core/identity.h"
 #include "core/live_cursor.h"
 #include "core/wal_recovery.h"

@@ -50,18 +50,12 @@
 #include <set>
 #include <vector>
 
-#include "compaction/arrival_source.h"
+#include "compaction/due_sources.h"
 #include "compaction/erasure_source.h"
-#include "compaction/expiry_source.h"
-#include "compaction/garbage_source.h"
-#include "compaction/merge_files.h"
 #include "compaction/merge_job.h"
-#include "compaction/mergeable.h"
-#include "compaction/range_source.h"
-#include "compaction/request_source.h"
-#include "compaction/settling_source.h"
-#include "compaction/source_turns.h"
+#include "compaction/useful_sources.h"
 #include "compaction/window_source.h"
+#include "compaction/work_source.h"
 
 namespace edgecase::engine {
 

@@ -1,16 +1,80 @@
-// ErasureDamage keeps damaged files from holding up a round of erasing. Entries that can be read go
-// as always, those that cannot go with their file (carving.h). Owned by the lane.
+// Erasing where files are damaged: what can be read is saved, what cannot goes with its file.
 #pragma once
 
+#include <functional>
 #include <set>
+#include <span>
 #include <vector>
 
 #include "base/range_deletes.h"
 #include "compaction/erasure_look.h"
-#include "compaction/merge_files.h"
-#include "compaction/removals.h"
+#include "compaction/merge_plan.h"
+#include "compaction/work_source.h"
+#include "edgecase/file_system.h"
+#include "metadata/umeta_block.h"
+#include "metadata/umeta_writer.h"
+#include "table/table_writer.h"
+#include "version/version.h"
 
 namespace edgecase::engine {
+
+// Keys of a table, full ones, both included, of which nothing can be had.
+struct LostKeys {
+  Bytes first;
+  Bytes last;
+  UMetaTotals totals;  // of what was there, about
+};
+
+// A metadata table of the store.
+struct TablePlace {
+  FileSystem& file_system;
+  std::string path;
+  StoreId store_id;
+  KeyRing* keys = nullptr;  // null: not encrypted
+};
+
+// Goes through all of the table that can be read, in key order. Errors: those of `take`, and of
+// files that are whole but not for us (Unsupported, NotAllowed).
+Status walk_readable(const TablePlace& place, const TableMetadata& table,
+                     const std::function<Status(const UMetaRecord&)>& take,
+                     const std::function<void(LostKeys)>& lose);
+
+// The parts of `lost` that none of the disjoint ranges takes, with all that lies in it:
+// `sequence_max` is the newest that may.
+std::vector<LostKeys> without_erased(const LostKeys& lost, std::span<const RangeDelete> ranges,
+                                     SequenceNumber sequence_max);
+
+// A damaged table, written anew without what cannot be read, so that an erasure can take the old
+// file away: nobody can tell what lies in the unreadable part of it, but the file can be destroyed.
+// Used by the compactor's rounds of erasing, on the compaction lane.
+//
+// What can be read goes into tables beside each other, record by record as it was. Each stretch of
+// keys between that cannot becomes a table of which only the manifest tells: it has bounds and no
+// file. So reads of these keys are still answered with damage, as those of any table whose file is
+// missing, and never with an older version; a check names it, and a repair makes its records anew
+// from value files, where these have them. Keys that were erased are cut out of the stretch: all
+// that they had there was older.
+struct Carving {
+  // Stretches that are lost, in key order; none: there is nothing to be done.
+  std::vector<LostKeys> lost;
+  // What of value files the table pointed to in stretches of which no record can be read.
+  std::vector<ValueFileUse> unknown_uses;
+};
+
+// `is_lost` says of a record whether its item cannot be read though it would have to be.
+Result<Carving> look_for_lost(const TablePlace& place, const TableMetadata& table,
+                              const std::function<Result<bool>(const UMetaRecord&)>& is_lost);
+
+// Writes what `carving` leaves of the table: with files, synced, directory included. The context
+// allocates 2 * lost.size() + 1 numbers at most. After an error nothing of it is left.
+Result<TableOutput> write_carved(const TableWriterContext& context, const TablePlace& place,
+                                 const TableMetadata& table, const Carving& carving);
+// The tables without a file: what is lost and not erased by `ranges`. Takes as many numbers from
+// the context as it answers tables. Files of `leaving` are not kept for what a repair may find.
+std::vector<TableMetadata> tables_for_lost(const TableWriterContext& context,
+                                           const TableMetadata& table, const Carving& carving,
+                                           std::span<const RangeDelete> ranges,
+                                           const std::set<FileNumber>& leaving);
 
 // What a round wants to be rid of.
 struct ErasureTargets {
@@ -20,6 +84,8 @@ struct ErasureTargets {
 
 ValueFilePlace place_of(const CompactorContext& context, FileNumber number, Placement placement);
 
+// ErasureDamage keeps damaged files from holding up a round of erasing. Entries that can be read go
+// as always, those that cannot go with their file (Carving). Owned by the lane.
 class ErasureDamage {
  public:
   ErasureDamage(const CompactorContext& context, MergeFiles& files, Removals& removals)

@@ -9,9 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "base/entry.h"
 #include "base/range_deletes.h"
-#include "base/store_id.h"
-#include "base/value_pointer.h"
 #include "edgecase/file_system.h"
 #include "file/file_remover.h"
 #include "table/table_cache.h"

@@ -1,6 +1,6 @@
 // GarbageEstimate reckons how much of a store is garbage. Of value files it is counted: bytes that
 // no table points to. Groups do not say which of their keys newer runs supersede, so tables are
-// sampled, and samples carried on (garbage_ledger.h). For single values the last merge is the
+// sampled, and samples carried on (GarbageLedger). For single values the last merge is the
 // measure. It also tells how much of what arrives takes the place of something, which shows whether
 // a store grows.
 //
@@ -9,14 +9,75 @@
 
 #include <atomic>
 #include <deque>
+#include <map>
+#include <optional>
 #include <span>
 #include <vector>
 
-#include "compaction/garbage_ledger.h"
+#include "compaction/merge_plan.h"
 #include "compaction/work_source.h"
 #include "edgecase/random.h"
+#include "table/table_cache.h"
+#include "version/version.h"
 
 namespace edgecase::engine {
+
+// GarbageLedger keeps, for each table of groups, how much of it newer runs supersede. A sample
+// holds for a while; then it is carried on by the rate at which tables were seen to die. Its clock
+// is the bytes that flushes wrote: a table that nobody overwrites does not die. Owned by one
+// thread.
+class GarbageLedger {
+ public:
+  // The tables of a version; those of others are forgotten. Its clock stands at `written_bytes`.
+  void follow(const Version& version, std::uint64_t written_bytes);
+  // `dead_share` of a table, between 0 and 1, was dead just now.
+  void note(FileNumber table, double dead_share);
+
+  // `part` is a new table of a part of `table`, and as dead.
+  void pass_on(FileNumber table, FileNumber part, std::uint64_t item_bytes);
+
+  // Whether something was written since it was noted, or it never was.
+  bool is_stale(FileNumber table) const;
+  // Bytes written since; all of them if it was never noted.
+  std::uint64_t age_bytes(FileNumber table) const;
+  // As of now.
+  double dead_share(FileNumber table) const;
+  // Dead bytes of all tables.
+  std::uint64_t dead_bytes() const;
+  // How much more dies with each byte that flushes write.
+  double dying_share() const;
+
+ private:
+  struct Note {
+    std::uint64_t item_bytes = 0;
+    bool noted = false;
+    double live_share = 1;
+    std::uint64_t at_bytes = 0;  // when it was noted, or first seen
+  };
+
+  double live_share(const Note& note) const;
+
+  std::map<FileNumber, Note> notes_;
+  std::uint64_t written_bytes_ = 0;
+  // Learned from two notes of one table: the sum of what the logarithm of the share that lives
+  // lost, and of the bytes that were written meanwhile. Old sums fade.
+  double lost_ = 0;
+  double lost_over_bytes_ = 0;
+};
+
+// Estimates which part of a table's entries newer runs supersede, from a sample: groups do not say
+// which of their keys are dead. It costs a few groups and, of every newer run, a few blocks of
+// records and the groups that hold what is dead.
+
+// The dead share, 0 to 1, of the table that `plan` is to clean. `random` chooses the sample.
+Result<double> probe_dead_share(TableCache& tables, const MergePlan& plan, std::uint64_t random);
+
+// Which part of what a flush wrote takes the place of older entries, from a sample of the keys that
+// items of `table`, which is in level 0, begin with; nothing where these are too few, or all of
+// series, whose entries are written once. Costs of every older run a few blocks of records.
+Result<std::optional<double>> probe_replacing_share(TableCache& tables, const Version& version,
+                                                    const TablePointer& table,
+                                                    std::uint64_t random);
 
 // Bytes of garbage a useful byte, in value files; `suspected_bytes` of what tables point to count
 // as garbage; `coming_bytes` are yet to be flushed.

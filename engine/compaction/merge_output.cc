@@ -6,7 +6,7 @@
 #include "file/file_names.h"
 #include "metadata/number_summary.h"
 #include "value/group.h"
-#include "value/series_key.h"
+#include "value/group_format.h"
 
 namespace edgecase::engine {
 

@@ -17,7 +17,7 @@
 #include "metadata/umeta_writer.h"
 #include "table/bucket_files.h"
 #include "table/table_writer.h"
-#include "value/group_cuts.h"
+#include "value/series_columns.h"
 #include "value/value_table_reader.h"
 
 namespace edgecase::engine {

@@ -15,7 +15,6 @@
 
 #include "compaction/garbage_estimate.h"
 #include "compaction/picker.h"
-#include "compaction/survey.h"
 
 namespace edgecase::engine {
 

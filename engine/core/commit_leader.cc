@@ -5,8 +5,8 @@
 #include <span>
 #include <vector>
 
-#include "base/counter.h"
 #include "base/write_batch_reader.h"
+#include "core/wal.h"
 
 namespace edgecase::engine {
 namespace {

@@ -19,7 +19,6 @@
 #include "core/commit_queue.h"
 #include "core/drive_room.h"
 #include "core/flush_lane.h"
-#include "core/log_room.h"
 #include "core/memtable_writer.h"
 #include "core/pacer.h"
 #include "core/store.h"

@@ -48,7 +48,7 @@ bool CommitQueue::wait_in_queue(Writer& writer) {
   return true;
 }
 
-// Others who will want a sync as soon share the leader's own (commit_gathering.h).
+// Others who will want a sync as soon share the leader's own (CommitGathering).
 void CommitQueue::gather() {
   gathered_for_ = gathering_.expected();
   if (writers_.size() < gathered_for_) {

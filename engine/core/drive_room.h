@@ -1,19 +1,129 @@
-// Room on the drives: what writes leave free for others (free_space.h), and what is kept for that
-// which makes room once a drive is full (space_reserve.h).
-//
-// Threads: any. look() runs after each flush and, while room is short, now and then on the flush
-// lane; the reserve is filled on the compaction lane. Both ask the drives; nothing else waits.
+// The drives of a store: whether they are there and ours, what is free on them, and room that is
+// kept for what must be written on a full one.
 #pragma once
 
 #include <atomic>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
 
-#include "core/free_space.h"
+#include "core/identity.h"
 #include "core/store.h"
-#include "core/values_drive.h"
-#include "file/space_reserve.h"
+#include "edgecase/clock.h"
+#include "edgecase/file_system.h"
+#include "edgecase/mutex.h"
 
 namespace edgecase::engine {
 
+// No more than this part of a small drive is kept.
+inline constexpr std::uint64_t kKeepFreePart = 16;
+// A drive is roomy of which this part is free.
+inline constexpr std::uint64_t kRoomyPart = 4;
+// While it is short, it is looked for so often.
+inline constexpr std::int64_t kLookForSpaceNs = 500'000'000;
+
+// FreeSpace tells whether the drives have as much room left as writes have to leave
+// (Options::keep_free_bytes). Thread-safe.
+class FreeSpace {
+ public:
+  // Which drive has too little; Ok: neither, and `is_of_values` tells which had.
+  struct Shortage {
+    Status status;
+    bool is_of_values = false;
+    std::int64_t since_ns = 0;  // wall time
+  };
+
+  FreeSpace(FileSystem& file_system, Clock& clock, std::string metadata_directory,
+            std::string values_directory, std::uint64_t keep_free_bytes);
+
+  // Without a look.
+  bool is_short() const { return short_.load(std::memory_order_relaxed); }
+  Shortage shortage() const;
+  // Without a look: of the values drive, as of the last one; false before.
+  bool is_roomy() const { return roomy_.load(std::memory_order_relaxed); }
+  // Asks the drives, whose own failures are no shortage. Once it is short, an eighth more than is
+  // kept has to be free again. True: it has begun or ended.
+  bool look();
+
+ private:
+  Status judge(const std::string& directory, const Result<Space>& space, bool was_short) const;
+
+  FileSystem& file_system_;
+  Clock& clock_;
+  const std::string metadata_directory_;
+  const std::string values_directory_;
+  const std::uint64_t keep_free_bytes_;
+  std::atomic<bool> short_{false};
+  std::atomic<bool> roomy_{false};
+  mutable Mutex mutex_;  // held across the look
+  Shortage shortage_ EC_GUARDED_BY(mutex_);
+};
+
+// Watches whether the values drive can be written to: it is there, it is ours, and nothing is
+// missing on it. A drive that was away when the store was opened is *admitted* once it comes:
+// locked and looked through before anything is written to it. Threads: any. The mutex is held
+// across the look, which is done once.
+class ValuesDrive {
+ public:
+  // `look_through` locks the drive and looks for what is missing.
+  ValuesDrive(FileSystem& file_system, std::string directory, const StoreId& store_id,
+              bool is_admitted, std::function<Status()> look_through)
+      : file_system_(file_system),
+        directory_(std::move(directory)),
+        store_id_(store_id),
+        look_through_(std::move(look_through)),
+        is_admitted_(is_admitted) {}
+
+  bool is_admitted() const { return is_admitted_.load(std::memory_order_acquire); }
+  // Ok: it can be written to. Does I/O.
+  Status check() EC_EXCLUDES(mutex_) {
+    EC_TRY(check_values_identity(file_system_, directory_, store_id_));
+    if (is_admitted()) return ok();
+    MutexLock lock(mutex_);
+    if (is_admitted()) return ok();
+    EC_TRY(look_through_());
+    is_admitted_.store(true, std::memory_order_release);
+    return ok();
+  }
+
+ private:
+  FileSystem& file_system_;
+  const std::string directory_;
+  const StoreId store_id_;
+  const std::function<Status()> look_through_;
+  Mutex mutex_;
+  std::atomic<bool> is_admitted_;
+};
+
+// Files that hold nothing but their place, one a drive: what must be written on a full drive finds
+// room when they are let go. Thread-safe.
+class SpaceReserve {
+ public:
+  // 0 bytes: none is made.
+  SpaceReserve(FileSystem& file_system, std::vector<std::string> paths, std::uint64_t bytes)
+      : file_system_(file_system), paths_(std::move(paths)), bytes_(bytes) {}
+
+  // Makes those that are not there. False: a drive has no room for its one. Does I/O.
+  bool fill();
+  // Whether there was anything to let go.
+  bool release();
+
+ private:
+  bool fill(const std::string& path) EC_REQUIRES(mutex_);
+
+  FileSystem& file_system_;
+  const std::vector<std::string> paths_;
+  const std::uint64_t bytes_;
+  Mutex mutex_;  // held across I/O
+};
+
+// Room on the drives: what writes leave free for others (FreeSpace), and what is kept for that
+// which makes room once a drive is full (SpaceReserve).
+//
+// Threads: any. look() runs after each flush and, while room is short, now and then on the flush
+// lane; the reserve is filled on the compaction lane. Both ask the drives; nothing else waits.
 class DriveRoom {
  public:
   // Both outlive it.

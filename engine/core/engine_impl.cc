@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/log_recovery.h"
+#include "core/store_opening.h"
 #include "file/locked_memory.h"
 
 namespace edgecase {

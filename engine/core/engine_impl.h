@@ -15,7 +15,6 @@
 #include "core/commit_leader.h"
 #include "core/compaction_door.h"
 #include "core/drive_room.h"
-#include "core/drop.h"
 #include "core/erasure_round.h"
 #include "core/flush_lane.h"
 #include "core/pacer.h"
@@ -23,8 +22,7 @@
 #include "core/retention.h"
 #include "core/store.h"
 #include "core/store_opening.h"
-#include "core/values_drive.h"
-#include "crypto/key_ring_sealer.h"
+#include "crypto/file_cipher.h"
 #include "edgecase/engine.h"
 #include "scrub/scrubber.h"
 

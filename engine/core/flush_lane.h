@@ -17,10 +17,9 @@
 #include "core/drive_room.h"
 #include "core/pacer.h"
 #include "core/store.h"
-#include "core/values_drive.h"
 #include "edgecase/mutex.h"
 #include "table/table_writer.h"
-#include "version/file_number_block.h"
+#include "version/version_set.h"
 
 namespace edgecase::engine {
 

@@ -17,7 +17,7 @@
 #include <optional>
 #include <string>
 
-#include "base/store_id.h"
+#include "base/entry.h"
 #include "edgecase/file_system.h"
 #include "edgecase/random.h"
 

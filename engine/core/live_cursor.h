@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "base/entry.h"
-#include "base/range_delete_log.h"
-#include "version/dropped_ids.h"
+#include "base/range_deletes.h"
+#include "version/version_set.h"
 
 namespace edgecase::engine {
 

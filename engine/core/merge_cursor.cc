@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "base/coding.h"
-#include "base/ordinal.h"
 
 namespace edgecase::engine {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/hidden.h"
+#include "core/read_view.h"
 #include "core/reader.h"
 #include "table/record_cursor.h"
 

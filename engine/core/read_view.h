@@ -1,16 +1,72 @@
-// ReadView: the memtables and tables that a read looks at. Immutable and shared; it keeps its
-// memtables in memory, and the tables of its version on the drives.
+// A read sees through these: the memtables and tables of a moment, range deletes among them that
+// hide entries, and what was revoked while somebody reads.
 #pragma once
 
 #include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <deque>
 #include <memory>
 #include <vector>
 
+#include "base/entry.h"
 #include "buffer/memtable.h"
 #include "edgecase/engine.h"
+#include "edgecase/mutex.h"
 #include "version/version.h"
 
 namespace edgecase::engine {
+
+// Revocations counts what became unreadable for good while somebody reads: erased ranges, rules
+// that were made shorter, evictions, dropped namespaces. It also counts readers of old versions who
+// keep bytes of these, or of what has expired, from going. A reader compares the count, one atomic
+// load a step, and looks anew at what is hidden when it has changed. Thread-safe. engine/README.md,
+// "Erase".
+class Revocations {
+ public:
+  // How many of the ranges that were erased last are known one by one.
+  static constexpr std::size_t kRangesMax = 4096;
+
+  std::uint64_t count() const { return count_.load(std::memory_order_acquire); }
+
+  // After it was hidden: whoever sees the count finds it so.
+  void note() { count_.fetch_add(1, std::memory_order_acq_rel); }
+  // Notes a range of full keys; `upper` is not empty. They are kept: they must not hold names.
+  void note_erased(const Bytes& lower, const Bytes& upper) {
+    MutexLock lock(mutex_);
+    ranges_.push_back({count_.load(std::memory_order_relaxed) + 1, lower, upper});
+    if (ranges_.size() > kRangesMax) {
+      forgotten_through_ = ranges_.front().count;
+      ranges_.pop_front();
+    }
+    note();
+  }
+  // Whether something of [first, last], full keys, was erased after the count was `since`. True as
+  // well where that is not known any more.
+  bool has_erased(ByteView first, ByteView last, std::uint64_t since) const {
+    if (count() == since) return false;
+    MutexLock lock(mutex_);
+    if (forgotten_through_ > since) return true;
+    for (auto range = ranges_.rbegin(); range != ranges_.rend() && range->count > since; ++range)
+      if (ByteView(range->lower) <= last && first < ByteView(range->upper)) return true;
+    return false;
+  }
+
+ private:
+  struct Range {
+    std::uint64_t count = 0;
+    Bytes lower;
+    Bytes upper;
+  };
+
+  std::atomic<std::uint64_t> count_{0};
+  mutable Mutex mutex_;
+  std::deque<Range> ranges_ EC_GUARDED_BY(mutex_);  // oldest first
+  std::uint64_t forgotten_through_ EC_GUARDED_BY(mutex_) = 0;
+};
+
+// ReadView: the memtables and tables that a read looks at. Immutable and shared; it keeps its
+// memtables in memory, and the tables of its version on the drives.
 
 // Invariant: every entry in an immutable memtable or a table was visible to all before the view
 // came to be; only the active memtable holds entries that a read must not see yet.
@@ -48,6 +104,59 @@ class EngineSnapshot final : public Snapshot {
   std::shared_ptr<const void> generation_;
   VisibleView at_;
   const std::uint64_t revocations_;
+};
+
+// HiddenRanges: the range deletes of a view, as reads ask whether one hides an entry. It costs
+// nothing where there are none.
+
+// For one entry that was found.
+inline bool is_hidden(const VisibleView& at, ByteView full_key, SequenceNumber sequence) {
+  const auto hides = [&](const auto& deletes) {
+    return deletes.covering(full_key, at.visible) > sequence;
+  };
+  if (at.erased && at.erased->covering(full_key, UINT64_MAX) > sequence) return true;
+  const ReadView& view = *at.view;
+  if (const auto deletes = view.active->range_deletes(); deletes && hides(*deletes)) return true;
+  for (const auto& memtable : view.immutables) {
+    if (const auto deletes = memtable->range_deletes(); deletes && hides(*deletes)) return true;
+  }
+  return view.version->range_deletes && hides(*view.version->range_deletes);
+}
+
+// For many: holds what the view has of them.
+class HiddenRanges {
+ public:
+  explicit HiddenRanges(const VisibleView& at) : visible_(at.visible), erased_(at.erased) {
+    take(at.view->active->range_deletes());
+    for (const auto& memtable : at.view->immutables) take(memtable->range_deletes());
+    flushed_ = at.view->version->range_deletes;
+  }
+
+  bool empty() const { return recent_.empty() && flushed_ == nullptr && erased_ == nullptr; }
+  bool hides(ByteView full_key, SequenceNumber sequence) const {
+    if (erased_ != nullptr && erased_->covering(full_key, UINT64_MAX) > sequence) return true;
+    if (flushed_ != nullptr && flushed_->covering(full_key, visible_) > sequence) return true;
+    return std::any_of(recent_.begin(), recent_.end(), [&](const auto& deletes) {
+      return deletes->covering(full_key, visible_) > sequence;
+    });
+  }
+  // Whether some key of [first, last] may be hidden.
+  bool touches(ByteView first, ByteView last) const {
+    if (erased_ != nullptr && erased_->touches(first, last, 0)) return true;
+    if (flushed_ != nullptr && flushed_->touches(first, last, 0)) return true;
+    return std::any_of(recent_.begin(), recent_.end(),
+                       [&](const auto& deletes) { return deletes->touches(first, last, 0); });
+  }
+
+ private:
+  void take(std::shared_ptr<const RangeDeleteLayers> deletes) {
+    if (deletes != nullptr) recent_.push_back(std::move(deletes));
+  }
+
+  SequenceNumber visible_;
+  std::shared_ptr<const RangeDeleteLayers> erased_;
+  std::vector<std::shared_ptr<const RangeDeleteLayers>> recent_;  // of memtables
+  std::shared_ptr<const RangeDeletes> flushed_;
 };
 
 }  // namespace edgecase::engine

@@ -18,6 +18,8 @@
 #include "edgecase/mutex.h"
 #include "edgecase/retention.h"
 #include "expiry/leap_guard.h"
+#include "expiry/retention_rules.h"
+#include "version/version.h"
 
 namespace edgecase::engine {
 
@@ -64,5 +66,12 @@ class Retention {
   std::int64_t seen_lag_ns_ EC_GUARDED_BY(mutex_) = 0;
   SequenceNumber leap_sequence_ EC_GUARDED_BY(mutex_) = 0;
 };
+
+// Chooses what gives way when a drive is full: the oldest entries of all namespaces that may go. It
+// reckons by what value files say of themselves, without reading any. Stateless.
+
+// As Engine::plan_eviction(). `rules` say what was given up before; null: nothing.
+Eviction plan_eviction(const EvictionRequest& request, const Version& version,
+                       const RetentionRules* rules);
 
 }  // namespace edgecase::engine

@@ -5,11 +5,9 @@
 #include <vector>
 
 #include "base/coding.h"
-#include "base/memory_value.h"
-#include "base/ordinal.h"
-#include "core/hidden.h"
+#include "core/read_view.h"
 #include "core/reader.h"
-#include "core/view_sources.h"
+#include "value/value_item.h"
 
 namespace edgecase::engine {
 namespace {

@@ -11,7 +11,7 @@
 #include <memory>
 #include <vector>
 
-#include "base/range_delete_log.h"
+#include "base/range_deletes.h"
 #include "core/read_view.h"
 #include "edgecase/mutex.h"
 #include "edgecase/stats.h"

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/counter.h"
 #include "base/write_batch_reader.h"
 #include "file/file_names.h"
 #include "log/log_format.h"

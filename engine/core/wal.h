@@ -26,6 +26,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <limits>
@@ -35,7 +36,6 @@
 #include <vector>
 
 #include "base/entry.h"
-#include "base/store_id.h"
 #include "core/commit_queue.h"
 #include "core/wal_slots.h"
 #include "edgecase/file_system.h"
@@ -194,5 +194,13 @@ class Wal {
   std::atomic<std::int64_t> current_expires_ns_{std::numeric_limits<std::int64_t>::max()};
   std::atomic<std::uint64_t> syncs_{0};
 };
+
+// Counters that one thread at a time adds to and any reads: no locked instruction.
+
+// Adds while nobody else does: another caller for `counter` must have a happens-before with this
+// call.
+inline void add_alone(std::atomic<std::uint64_t>& counter, std::uint64_t more) {
+  counter.store(counter.load(std::memory_order_relaxed) + more, std::memory_order_relaxed);
+}
 
 }  // namespace edgecase::engine

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "file/file_names.h"
-#include "file/overwriting.h"
+#include "file/file_remover.h"
 
 namespace edgecase::engine {
 namespace {

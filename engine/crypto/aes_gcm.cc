@@ -6,8 +6,6 @@
 #include <cstring>
 #include <new>
 
-#include "crypto/aes_gcm_answer.h"
-
 namespace edgecase::engine {
 namespace {
 

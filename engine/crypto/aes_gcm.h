@@ -2,14 +2,41 @@
 // change it unseen, without the key. A nonce must never serve twice under one key.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
-#include "crypto/secret_key.h"
+#include "edgecase/bytes.h"
+#include "edgecase/secret_key.h"
 #include "edgecase/status.h"
 
 namespace edgecase::engine {
+
+// Secrets in memory: they are wiped when they go.
+
+using edgecase::SecretKey;
+
+inline constexpr std::size_t kSecretKeyBytes = 32;
+static_assert(sizeof(SecretKey) == kSecretKeyBytes);
+
+inline ByteView bytes_of(const SecretKey& key) {
+  return {reinterpret_cast<const char*>(key.data()), key.size()};
+}
+
+// Wipes bytes that hold secrets when it goes. They must not have grown meanwhile: what they outgrew
+// would stay.
+class WipeAtEnd {
+ public:
+  explicit WipeAtEnd(Bytes& bytes) : bytes_(bytes) {}
+  ~WipeAtEnd() { ::explicit_bzero(bytes_.data(), bytes_.size()); }
+  WipeAtEnd(const WipeAtEnd&) = delete;
+  WipeAtEnd& operator=(const WipeAtEnd&) = delete;
+
+ private:
+  Bytes& bytes_;
+};
 
 inline constexpr std::size_t kGcmTagBytes = 16;
 inline constexpr std::size_t kGcmNonceBytes = 12;
@@ -59,5 +86,75 @@ class AesGcm {
 // Whether the library computes what the standard says. Internal error: it does not, and nothing may
 // be sealed with it.
 Status test_aes_gcm();
+
+// The answers that test_aes_gcm() compares, in a header so that tests can plant a wrong one.
+
+// The tag of test case 15 of the mode's specification.
+inline constexpr std::array<std::uint8_t, kGcmTagBytes> kGcmTestTag = {
+    0xb0, 0x94, 0xda, 0xc5, 0xd9, 0x34, 0x71, 0xbd, 0xec, 0x1a, 0x50, 0x22, 0x70, 0xe3, 0xcc, 0x6c};
+
+// As test_aes_gcm(), which gives it the right tag. Unsupported: nothing may be sealed or opened.
+Status compare_aes_gcm(const std::array<std::uint8_t, kGcmTagBytes>& right_tag);
+
+// Seals something from where its parts lie into a room of a piece and a tag, so that no copy of all
+// of it is needed. What is less than a block waits for more. Used by one thread.
+//
+//   PieceSealer pieces(gcm, room);
+//   for (ByteView part : parts)
+//     while (pieces.take(part)) write(pieces.empty_room());
+//   write(pieces.finish());
+class PieceSealer {
+ public:
+  static constexpr std::size_t kPieceBytes = 64u << 10;
+  static_assert(kPieceBytes % kGcmBlockBytes == 0);
+  static constexpr std::size_t kRoomBytes = kPieceBytes + kGcmTagBytes;
+
+  // `gcm` has begun to seal. `room` has kRoomBytes.
+  PieceSealer(AesGcm& gcm, char* room) : gcm_(gcm), room_(room) {}
+
+  // Takes what has room off the front of `part`. Answers whether the room is full.
+  bool take(ByteView& part) {
+    while (!part.empty() && sealed_ < kPieceBytes) {
+      if (end_ == sealed_ && part.size() >= kGcmBlockBytes) {
+        const std::size_t most = std::min(part.size(), kPieceBytes - sealed_);
+        const std::size_t size = most - most % kGcmBlockBytes;
+        seal(part.substr(0, size));
+        part.remove_prefix(size);
+        continue;
+      }
+      const std::size_t size = std::min(part.size(), sealed_ + kGcmBlockBytes - end_);
+      std::memcpy(room_ + end_, part.data(), size);
+      end_ += size;
+      part.remove_prefix(size);
+      if (end_ == sealed_ + kGcmBlockBytes) seal({room_ + sealed_, kGcmBlockBytes});
+    }
+    return sealed_ == kPieceBytes;
+  }
+
+  // A full one.
+  ByteView empty_room() {
+    sealed_ = end_ = 0;
+    return {room_, kPieceBytes};
+  }
+
+  // The rest, with the tag.
+  ByteView finish() {
+    seal({room_ + sealed_, end_ - sealed_});
+    const auto tag = gcm_.finish_sealing();
+    std::memcpy(room_ + end_, tag.data(), tag.size());
+    return {room_, end_ + tag.size()};
+  }
+
+ private:
+  void seal(ByteView plain) {
+    gcm_.seal_piece(plain, room_ + sealed_);
+    end_ = sealed_ += plain.size();
+  }
+
+  AesGcm& gcm_;
+  char* const room_;
+  std::size_t sealed_ = 0;  // up to here
+  std::size_t end_ = 0;     // of what is there
+};
 
 }  // namespace edgecase::engine

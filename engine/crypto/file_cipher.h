@@ -13,6 +13,7 @@
 #include "crypto/aes_gcm.h"
 #include "crypto/key_ring.h"
 #include "edgecase/mutex.h"
+#include "edgecase/sealer.h"
 
 namespace edgecase::engine {
 
@@ -40,7 +41,7 @@ class PartCipher {
   // As those of FileCipher.
   void seal(std::uint64_t place, ByteView plain, char* out);
   [[nodiscard]] Opened open(std::uint64_t place, ByteView sealed, char* out);
-  // For a part that is sealed piece by piece (piece_sealer.h).
+  // For a part that is sealed piece by piece (aes_gcm.h).
   AesGcm& begin_sealing(std::uint64_t place);
   // For one that is opened like that.
   AesGcm& begin_opening(std::uint64_t place);
@@ -114,5 +115,20 @@ Status judge_read_back(const Status& opened, const std::string& path);
 // A file that is encrypted and no key was given; one that is not, in a store that is.
 Status without_key(const std::string& path);
 Status not_sealed(const std::string& path);
+
+// The face's Sealer, by the database key of a store.
+class KeyRingSealer final : public Sealer {
+ public:
+  // `ring` must outlive it.
+  explicit KeyRingSealer(KeyRing& ring) : ring_(ring) {}
+
+  Bytes seal(std::string_view kind, std::uint64_t place, ByteView plain) override;
+  std::optional<Bytes> open(std::string_view kind, std::uint64_t place, ByteView sealed) override;
+
+ private:
+  FileCipher cipher_for(std::string_view kind, const KeySalt& salt);
+
+  KeyRing& ring_;
+};
 
 }  // namespace edgecase::engine

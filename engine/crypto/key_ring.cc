@@ -6,7 +6,7 @@
 
 #include "base/coding.h"
 #include "file/file_names.h"
-#include "file/overwriting.h"
+#include "file/file_remover.h"
 #include "file/whole_file.h"
 
 namespace edgecase::engine {

@@ -28,8 +28,6 @@
 #include <vector>
 
 #include "base/entry.h"
-#include "base/store_id.h"
-#include "crypto/key_derivation.h"
 #include "crypto/key_ring_format.h"
 #include "edgecase/file_system.h"
 #include "edgecase/mutex.h"

@@ -15,8 +15,8 @@
 #include <span>
 #include <vector>
 
+#include "base/coding.h"
 #include "base/entry.h"
-#include "base/ordinal.h"
 #include "edgecase/engine.h"
 #include "expiry/bucket.h"
 

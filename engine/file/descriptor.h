@@ -2,14 +2,21 @@
 // interrupted by a signal, or done in part.
 #pragma once
 
+#include <linux/aio_abi.h>
 #include <unistd.h>
 
 #include <cstdint>
+#include <cstdlib>
+#include <memory>
 #include <span>
+#include <string>
 #include <utility>
 
 #include "edgecase/bytes.h"
+#include "edgecase/file_system.h"
+#include "edgecase/mutex.h"
 #include "edgecase/result.h"
+#include "edgecase/status.h"
 
 namespace edgecase::engine {
 
@@ -55,5 +62,75 @@ Status sync_whole(const Descriptor& file, const std::string& path);  // fsync
 // failure shows in the next sync.
 void begin_write_out(const Descriptor& file, std::uint64_t offset, std::uint64_t size);
 Result<std::uint64_t> size_of(const Descriptor& file, const std::string& path);
+
+struct FileToSync {
+  const Descriptor* file = nullptr;
+  const std::string* path = nullptr;  // for messages
+  Status* status = nullptr;           // Ok: what was written before is durable
+};
+
+// Syncs many files together: the kernel is handed all of them at once (asynchronous I/O, which
+// syncs since Linux 4.18) and asks the drive no more often than for one or two of them, where each
+// sync by itself would ask it, wait, and be woken. Where the system does not do that they are
+// synced one after the other. Thread-safe.
+class JointSync {
+ public:
+  JointSync() = default;
+  ~JointSync();
+  JointSync(const JointSync&) = delete;
+  JointSync& operator=(const JointSync&) = delete;
+
+  void sync(std::span<const FileToSync> files);
+
+  static constexpr std::size_t kAtOnce = 64;
+
+ private:
+  // Answers how many of these, the first ones, the kernel took; all of them are done.
+  std::size_t sync_some(std::span<const FileToSync> files) EC_REQUIRES(mutex_);
+
+  Mutex mutex_;  // held across I/O
+  // Made when it is first needed and kept: to give it back takes the kernel longer than a sync.
+  aio_context_t context_ EC_GUARDED_BY(mutex_) = 0;
+};
+
+// Memory for reads and writes past the page cache (O_DIRECT).
+
+// The alignment of memory, sizes and offsets in files: no drive in use asks for more.
+inline constexpr std::uint64_t kDirectBlockBytes = 4096;
+
+struct FreeMemory {
+  void operator()(char* memory) const { std::free(memory); }
+};
+using DirectMemory = std::unique_ptr<char, FreeMemory>;
+
+// Whole blocks; null when there is no memory.
+inline DirectMemory take_direct_memory(std::uint64_t bytes) {
+  return DirectMemory(static_cast<char*>(std::aligned_alloc(kDirectBlockBytes, bytes)));
+}
+
+// Reading and overwriting files of the machine's file system past the page cache (O_DIRECT): what
+// is cached is neither asked nor replaced, and zeros wait for no writeback. Where a file system
+// does not know that, and for what is less than a block, they go through the cache. Stateless, but
+// for the open file.
+class PosixDirectFile final : public RandomAccessFile {
+ public:
+  static Result<std::unique_ptr<RandomAccessFile>> open(const std::string& path);
+
+  // At any offset and size; takes as much memory as it reads, for the length of the call.
+  Result<std::size_t> read(std::uint64_t offset, std::size_t size, char* buffer) const override;
+  std::uint64_t size_bytes() const override { return size_; }
+  const std::string& path() const override { return path_; }
+
+ private:
+  PosixDirectFile(Descriptor file, std::string path, std::uint64_t size)
+      : file_(std::move(file)), path_(std::move(path)), size_(size) {}
+
+  const Descriptor file_;
+  const std::string path_;
+  const std::uint64_t size_;
+};
+
+// As FileSystem::overwrite(). Takes 256 KiB of memory for the length of the call.
+void overwrite_posix(std::span<Overwriting> stretches, JointSync& syncs);
 
 }  // namespace edgecase::engine

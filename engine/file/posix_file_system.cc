@@ -1,4 +1,4 @@
-// The machine's file system. With descriptor.cc, joint_sync.cc, posix_direct.cc and
+// The machine's file system. With descriptor.cc, descriptor.cc, descriptor.cc and
 // posix_log_file.cc the only system calls on files.
 #include <dirent.h>
 #include <fcntl.h>
@@ -15,8 +15,6 @@
 #include "edgecase/file_system.h"
 #include "file/descriptor.h"
 #include "file/drive_facts.h"
-#include "file/joint_sync.h"
-#include "file/posix_direct.h"
 #include "file/posix_log_file.h"
 #include "file/posix_mapped_file.h"
 

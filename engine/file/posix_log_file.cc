@@ -8,7 +8,7 @@
 #include <cerrno>
 
 #include "base/check.h"
-#include "file/mapped_copy.h"
+#include "file/posix_mapped_file.h"
 
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23  // the kernel's number; older C libraries do not name it

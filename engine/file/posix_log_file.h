@@ -14,7 +14,7 @@
 // where pwrite() would answer with an error. So the mapping is faulted in by MADV_POPULATE_WRITE,
 // which does answer with one; where the kernel does not know it (before 5.14), and while a sync is
 // running, only pwrite() is used. The kernel may still have written such a page out by itself, and
-// ask the drive again at the next copy: mapped_copy.h.
+// ask the drive again at the next copy: posix_mapped_file.h.
 #pragma once
 
 #include <atomic>

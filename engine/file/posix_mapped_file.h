@@ -12,14 +12,53 @@
 #include <sys/mman.h>
 
 #include <atomic>
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 
+#include "edgecase/bytes.h"
 #include "edgecase/file_system.h"
 #include "file/descriptor.h"
-#include "file/read_around.h"
 
 namespace edgecase::engine {
+
+// Copies into a file that is mapped, or out of it. Where the drive cannot give a page, since it is
+// full, away or has failed, the kernel raises SIGBUS: that is the copy's failure here, and not the
+// end of the process.
+//
+// The first copy installs a handler for SIGBUS; one that has nothing to do with a copy goes where
+// it would have gone before. Thread-safe.
+
+// False: not all of it has reached the file. Then pages of the mapping are no longer the file's: it
+// is to be unmapped.
+[[nodiscard]] bool copy_to_mapped(ByteView bytes, char* to);
+
+// False: not all that was copied is the file's. `is_gone` belongs to the mapping: it is set before
+// a page of it is no longer the file's, and makes each later copy fail, on every thread.
+[[nodiscard]] bool copy_from_mapped(const char* from, std::size_t size, char* to,
+                                    std::atomic<bool>& is_gone);
+
+// A file read at random for the first time since it was opened, from a drive that takes nearly as
+// long for a page as for a hundred: after the first read in each region the kernel loads all of it,
+// so that a store which fits in memory is there soon. Each region once; none where the whole store
+// would fill more than half of this machine's memory: its files would push each other out, and the
+// drive would read half a megabyte for each value. What counts is the store, not what is open of
+// it, of which there are never more than so many files. Thread-safe.
+class ReadAround {
+ public:
+  static constexpr std::uint64_t kRegionBytes = 512u << 10;
+
+  ReadAround(std::uint64_t file_bytes, std::uint64_t store_bytes);
+
+  // After a read of it, which had to wait for no more than it asked for; nor does anybody for the
+  // rest.
+  void touch(const Descriptor& file, std::uint64_t offset, std::uint64_t size);
+
+ private:
+  const std::uint64_t file_bytes_;                               // 0: not read around
+  const std::unique_ptr<std::atomic<std::uint64_t>[]> touched_;  // a bit a region
+};
 
 class PosixMappedFile final : public RandomAccessFile {
  public:

@@ -44,7 +44,7 @@
 #include <optional>
 #include <string>
 
-#include "base/store_id.h"
+#include "base/entry.h"
 #include "edgecase/file_system.h"
 
 namespace edgecase::engine {

@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "base/check.h"
-#include "crypto/piece_sealer.h"
+#include "crypto/aes_gcm.h"
 #include "log/log_format.h"
 
 namespace edgecase::engine {

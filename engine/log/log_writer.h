@@ -9,7 +9,7 @@
 #include <span>
 #include <string>
 
-#include "base/store_id.h"
+#include "base/entry.h"
 #include "crypto/file_cipher.h"
 #include "edgecase/file_system.h"
 #include "edgecase/mutex.h"

@@ -5,7 +5,6 @@
 #include <memory>
 #include <vector>
 
-#include "base/key_heads.h"
 #include "crypto/file_cipher.h"
 #include "edgecase/file_system.h"
 #include "metadata/umeta_block.h"

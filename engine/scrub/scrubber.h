@@ -16,7 +16,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/store_id.h"
+#include "base/entry.h"
 #include "edgecase/engine.h"
 #include "edgecase/mutex.h"
 #include "edgecase/options.h"

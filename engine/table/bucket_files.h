@@ -1,18 +1,17 @@
-// The value tables of one namespace that a flush or a merge is writing, one a bucket (bucket.h), so
-// that what expires together lies together. Owned by one thread.
-//
-// Use: begin() a namespace; open() the file for each item and append to it; close() or close_all();
-// sync() at last.
-// After an error only destruction is allowed, and removing what was created.
+// Keeps together what expires together, while a table is written: value files of a bucket each, and
+// groups of a life class each.
 #pragma once
 
 #include <deque>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "edgecase/result.h"
 #include "expiry/bucket.h"
 #include "table/table_writer.h"
+#include "value/series_columns.h"
 #include "value/value_table_writer.h"
 
 namespace edgecase::engine {
@@ -42,6 +41,12 @@ struct ItemExpiry {
 // When one entry of a namespace expires; `expiry` may be empty.
 ItemExpiry expiry_of_entry(const ExpiryView& expiry, GroupCodec codec, ByteView full_key);
 
+// The value tables of one namespace that a flush or a merge is writing, one a bucket (bucket.h), so
+// that what expires together lies together. Owned by one thread.
+//
+// Use: begin() a namespace; open() the file for each item and append to it; close() or close_all();
+// sync() at last.
+// After an error only destruction is allowed, and removing what was created.
 class BucketFiles {
  public:
   explicit BucketFiles(const TableWriterContext& context) : context_(context) {}
@@ -81,6 +86,59 @@ class BucketFiles {
   std::vector<File> files_;                                 // ascending by bucket
   std::deque<std::unique_ptr<ValueTableWriter>> unsynced_;  // closed, old to new
   std::vector<std::string> created_;
+};
+
+// The groups of a namespace with GroupCodec::Series that a flush has open at once. Mostly that is
+// one. Where entries that expire soon lie among others that last much longer, they are gathered
+// apart, for a table of their own: else each would close the other's group, many groups would hold
+// an entry or two, and when the ones expire every record would have to be written again for the
+// others' sake.
+//
+// Use: when leaves_scope() answers true, write every group that holds something and call
+// enter_scope(); then group_for() says where an entry goes. A group lies in one bucket: who finds
+// another there writes it first. Owned by one thread; holds a group a life class.
+class SeriesGathering {
+ public:
+  struct Group {
+    std::unique_ptr<SeriesColumns> columns;
+    ItemExpiry expiry;
+    LifeClass life = 0;    // of the table it goes to (TableMetadata)
+    bool is_kept = false;  // what is of its life class goes here until the scope ends
+  };
+
+  // `keeps_sequences`: SeriesColumns::keep_sequences().
+  SeriesGathering(std::size_t group_bytes, std::size_t entries_max, std::int64_t span_ns,
+                  bool keeps_sequences);
+
+  // Another namespace. Nothing may be gathered.
+  void begin(std::size_t scope_bytes);
+  // `full_key_begin` is a full key or what of it covers the scope.
+  bool leaves_scope(ByteView full_key_begin) const;
+  void enter_scope(ByteView full_key_begin);
+
+  Group& main() { return main_; }
+  Group& group_for(const ItemExpiry& item);
+  // `write` answers a Status for each group that holds something; the first failure ends it.
+  template <typename Write>
+  Status for_each(const Write& write) {
+    if (!main_.columns->empty()) EC_TRY(write(main_));
+    for (auto& [life, group] : apart_)
+      if (!group.columns->empty()) EC_TRY(write(group));
+    return ok();
+  }
+
+ private:
+  Group& keep(LifeClass life);
+  std::unique_ptr<SeriesColumns> new_columns() const;
+
+  const std::size_t group_bytes_;
+  const std::size_t entries_max_;
+  const std::int64_t span_ns_;
+  const bool keeps_sequences_;
+  std::size_t scope_bytes_ = 0;
+  Bytes scope_;
+  Group main_;
+  std::map<LifeClass, Group> apart_;
 };
 
 }  // namespace edgecase::engine

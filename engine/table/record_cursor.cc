@@ -4,9 +4,119 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/coding.h"
 #include "metadata/bloom_filter.h"
 
 namespace edgecase::engine {
+
+void ItemReader::close_for_reuse(std::size_t kept_bytes_max) {
+  close();
+  if (had_group_ || page_.memory_bytes() + unpacked_.capacity() > kept_bytes_max)
+    *this = ItemReader();
+}
+
+bool ItemReader::open(const UMetaRecord& record, std::shared_ptr<const Item> item) {
+  close();
+  if (item->type() != record.type) return false;
+  if (record.type == ItemType::Single) {
+    const auto entry = parse_single(item->contents(), unpacked_);
+    if (!entry || entry->full_key != record.first) return false;
+    entry_ = *entry;
+    form_ = Form::Single;
+  } else {
+    had_group_ = true;
+    if (!group_.open(record.type, item->contents()) || group_.entry_count() != record.entries)
+      return false;
+    form_ = Form::Group;
+  }
+  item_ = std::move(item);
+  is_open_ = true;
+  return true;
+}
+
+bool ItemReader::open_page(const UMetaRecord& record, ByteView page) {
+  close();
+  form_ = Form::Page;
+  is_open_ = page_.open(page, record.first.substr(0, kNamespacePrefixBytes), record.sequence_max);
+  return is_open_;
+}
+
+bool ItemReader::open_page_from(const UMetaRecord& record, ByteView page, ByteView full_key) {
+  close();
+  form_ = Form::Page;
+  is_open_ = page_.open_from(page, record.first.substr(0, kNamespacePrefixBytes),
+                             record.sequence_max, full_key);
+  return is_open_;
+}
+
+void ItemReader::open_entry(const UMetaRecord& record, const FoundEntry& entry) {
+  close();
+  form_ = Form::Single;
+  entry_ = {record.first, entry.sequence, entry.kind, entry.value};
+  is_open_ = true;
+}
+
+void ItemReader::open_unread(const UMetaRecord& record) {
+  close();
+  form_ = Form::Unread;
+  const EntryKind kind = record.deletes == 0 ? EntryKind::Put : EntryKind::Delete;
+  entry_ = {record.first, record.sequence_max, kind, {}};
+  is_open_ = true;
+}
+
+void ItemReader::open_destroyed(const UMetaRecord& record) {
+  close();
+  form_ = Form::Destroyed;
+  destroyed_[0] = {record.first, record.sequence_max, EntryKind::Delete, {}};
+  destroyed_[1] = {record.last, record.sequence_max, EntryKind::Delete, {}};
+  destroyed_count_ = record.first == record.last ? 1 : 2;
+  is_open_ = true;
+}
+
+std::size_t ItemReader::entry_count() const {
+  switch (form_) {
+    case Form::Single:
+    case Form::Unread: return 1;
+    case Form::Group: return group_.entry_count();
+    case Form::Page: return page_.entries().size();
+    case Form::Destroyed: return destroyed_count_;
+  }
+  return 0;
+}
+
+bool ItemReader::lower_bound(ByteView full_key, std::size_t& index) {
+  switch (form_) {
+    case Form::Single:
+    case Form::Unread: index = entry_.full_key < full_key ? 1 : 0; return true;
+    case Form::Group: return group_.lower_bound(full_key, index);
+    case Form::Page: index = page_.lower_bound(full_key); return true;
+    case Form::Destroyed: index = destroyed_[0].full_key < full_key ? 1 : 0; return true;
+  }
+  return false;
+}
+
+bool ItemReader::move_to(std::size_t index) {
+  if (form_ == Form::Page) {
+    entry_ = page_.entries()[index];
+  } else if (form_ == Form::Destroyed) {
+    entry_ = destroyed_[index];
+  } else if (form_ == Form::Group) {
+    if (!group_.move_to(index)) return false;
+    entry_ = group_.entry();
+  }
+  return true;
+}
+
+std::span<const EntryView> ItemReader::decoded_from(std::size_t index) const {
+  switch (form_) {
+    case Form::Single:
+    case Form::Unread:
+    case Form::Destroyed: return {};
+    case Form::Group: return group_.decoded_from(index);
+    case Form::Page: return page_.entries().subspan(index);
+  }
+  return {};
+}
 
 std::uint64_t SoughtKey::hash_for(ItemType type) const {
   std::optional<std::uint64_t>& hash = hashes_[type == ItemType::SeriesGroup ? 1 : 0];
@@ -217,6 +327,96 @@ Result<std::shared_ptr<const Item>> RecordCursor::read_item() {
   auto item = files_->item(record(), false);
   if (engine::is_destroyed(item.status())) return std::shared_ptr<const Item>();
   return item;
+}
+
+namespace {
+
+Result<bool> find_in_page_of(TableFiles& files, const UMetaPlace& at, ByteView full_key,
+                             bool fill_cache, FoundEntry& entry) {
+  const UMetaRecord& record = at.record;
+  const auto place = find_page(record.pages, record.pointer.size_bytes, at.shared, full_key);
+  if (!place) return files.disagreement(record);
+  PageBuffer buffer;
+  const auto page = files.page(record, *place, fill_cache, buffer);
+  if (is_destroyed(page.status())) return false;
+  if (!page.ok()) return page.status();
+  EntryView found;
+  bool is_there = false;
+  if (!find_in_page(*page, user_key_of(full_key), record.sequence_max, found, is_there))
+    return files.disagreement(record);
+  if (!is_there) return false;
+  entry.sequence = found.sequence;
+  entry.kind = found.kind;
+  entry.value = found.value;
+  return true;
+}
+
+Result<bool> find_in_group(TableFiles& files, const UMetaRecord& record, ByteView full_key,
+                           bool fill_cache, FoundEntry& entry) {
+  auto item = files.item(record, fill_cache);
+  if (is_destroyed(item.status())) return false;
+  if (!item.ok()) return item.status();
+  ItemReader reader;
+  std::size_t index = 0;
+  if (!reader.open(record, *std::move(item)) || !reader.lower_bound(full_key, index))
+    return files.disagreement(record);
+  if (index >= reader.entry_count()) return false;
+  if (!reader.move_to(index)) return files.disagreement(record);
+  const EntryView& found = reader.entry();
+  if (found.full_key != full_key) return false;
+  entry.sequence = found.sequence;
+  entry.kind = found.kind;
+  entry.value = found.value;
+  return true;
+}
+
+// Asks no filter and reads one item, or one page of it.
+Result<bool> find_in_item(TableFiles& files, const UMetaPlace& at, ByteView full_key,
+                          bool fill_cache, FoundEntry& entry) {
+  if (!at.record.pages.empty()) return find_in_page_of(files, at, full_key, fill_cache, entry);
+  if (at.record.type == ItemType::Single)
+    return files.single(at.record, full_key, fill_cache, entry);
+  return find_in_group(files, at.record, full_key, fill_cache, entry);
+}
+
+bool filter_denies(TableFiles& files, const UMetaRecord& record, ByteView full_key) {
+  if (record.filter.empty()) return false;
+  files.counters().filter_probes.fetch_add(1, std::memory_order_relaxed);
+  if (filter_may_contain(record.filter, *filter_hash(record.type, full_key))) return false;
+  files.counters().filter_negatives.fetch_add(1, std::memory_order_relaxed);
+  return true;
+}
+
+}  // namespace
+
+Result<bool> find_in_table(TableFiles& files, const TableMetadata& table, ByteView full_key,
+                           bool fill_cache, FoundEntry& entry) {
+  EC_ASSIGN_OR_RETURN(const std::shared_ptr<const UMetaReader> reader, files.table(table));
+  if (table.level == 0 && !reader->may_hold(full_key)) {
+    files.counters().level0_skips.fetch_add(1, std::memory_order_relaxed);
+    return false;
+  }
+  const std::size_t block_index = reader->find_block(full_key);
+  if (block_index == reader->blocks().size()) return false;
+  EC_ASSIGN_OR_RETURN(const std::shared_ptr<const UMetaBlock> block,
+                      files.block(*reader, block_index, fill_cache));
+  UMetaPlace at;
+  UMetaCursor records;  // whose keys `at` views then
+  switch (block->locate(full_key, at)) {
+    case UMetaBlock::Sought::Here: break;
+    case UMetaBlock::Sought::Nowhere: return false;
+    case UMetaBlock::Sought::Unknown:
+      records.open(block);
+      if (!records.find(full_key))
+        return corruption_at(reader->file().path(), reader->blocks()[block_index].offset,
+                             "block ends before the key its index says");
+      at.record = records.record();
+      at.shared = shared_bytes(at.record.first, at.record.last);
+      if (full_key < at.record.first) return false;
+      break;
+  }
+  if (filter_denies(files, at.record, full_key)) return false;
+  return find_in_item(files, at, full_key, fill_cache, entry);
 }
 
 }  // namespace edgecase::engine

@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "table/cursor_pool.h"
-#include "table/point_lookup.h"
 #include "table/record_cursor.h"
 #include "table/table_cursor.h"
 #include "table/table_files.h"

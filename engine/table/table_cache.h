@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "base/entry.h"
-#include "base/store_id.h"
 #include "edgecase/engine.h"
 #include "edgecase/file_system.h"
 #include "table/table_metadata.h"

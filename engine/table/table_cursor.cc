@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/check.h"
-#include "base/ordinal.h"
+#include "base/coding.h"
 #include "metadata/number_summary.h"
 
 namespace edgecase::engine {

@@ -4,7 +4,7 @@
 #include <memory>
 #include <span>
 
-#include "table/item_reader.h"
+#include "table/record_cursor.h"
 #include "table/table_files.h"
 
 namespace edgecase::engine {

@@ -3,9 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/memory_value.h"
 #include "file/file_names.h"
-#include "value/large_item.h"
+#include "value/value_item.h"
 
 namespace edgecase::engine {
 namespace {

@@ -3,21 +3,106 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
+#include <list>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <unordered_map>
+#include <vector>
 
 #include "base/shared_map.h"
 #include "edgecase/mutex.h"
 #include "metadata/umeta_reader.h"
 #include "table/block_cache.h"
-#include "table/open_files.h"
 #include "table/table_cache.h"
-#include "value/page_index.h"
+#include "value/plain_group.h"
 #include "value/value_table_reader.h"
 
 namespace edgecase::engine {
+
+// Open readers by file number, the least recently used closed first. Thread-safe; a reader that was
+// handed out lives on after it left.
+template <typename Reader>
+class OpenFiles {
+ public:
+  // Keeps at least one, whatever the limits.
+  OpenFiles(std::size_t count_max, std::uint64_t bytes_max)
+      : count_max_(count_max), bytes_max_(bytes_max) {}
+
+  // Null when it is not open.
+  std::shared_ptr<const Reader> find(std::uint64_t number) EC_EXCLUDES(mutex_) {
+    MutexLock lock(mutex_);
+    const auto found = place_of_.find(number);
+    if (found == place_of_.end()) return nullptr;
+    recent_.splice(recent_.begin(), recent_, found->second);
+    return found->second->reader;
+  }
+
+  // Returns the reader that is kept: another thread may have been first.
+  std::shared_ptr<const Reader> insert(std::uint64_t number, std::shared_ptr<const Reader> reader,
+                                       std::uint64_t bytes) EC_EXCLUDES(mutex_) {
+    std::vector<std::shared_ptr<const Reader>> closed;  // destroyed after the lock is gone
+    MutexLock lock(mutex_);
+    const auto found = place_of_.find(number);
+    if (found != place_of_.end()) {
+      closed.push_back(std::move(reader));
+      auto kept = found->second->reader;
+      lock.unlock();
+      return kept;
+    }
+    recent_.push_front({number, reader, bytes});
+    place_of_.emplace(number, recent_.begin());
+    bytes_ += bytes;
+    while (recent_.size() > 1 && (recent_.size() > count_max_ || bytes_ > bytes_max_)) {
+      closed.push_back(std::move(recent_.back().reader));
+      bytes_ -= recent_.back().bytes;
+      place_of_.erase(recent_.back().number);
+      recent_.pop_back();
+    }
+    lock.unlock();
+    return reader;
+  }
+
+  void erase(std::uint64_t number) EC_EXCLUDES(mutex_) {
+    std::shared_ptr<const Reader> closed;
+    MutexLock lock(mutex_);
+    const auto found = place_of_.find(number);
+    if (found != place_of_.end()) {
+      closed = std::move(found->second->reader);
+      bytes_ -= found->second->bytes;
+      recent_.erase(found->second);
+      place_of_.erase(found);
+    }
+    lock.unlock();
+  }
+
+  std::uint64_t used_bytes() const EC_EXCLUDES(mutex_) {
+    MutexLock lock(mutex_);
+    return bytes_;
+  }
+
+  std::size_t count() const EC_EXCLUDES(mutex_) {
+    MutexLock lock(mutex_);
+    return recent_.size();
+  }
+
+ private:
+  struct Open {
+    std::uint64_t number = 0;
+    std::shared_ptr<const Reader> reader;
+    std::uint64_t bytes = 0;
+  };
+
+  const std::size_t count_max_;
+  const std::uint64_t bytes_max_;
+  mutable Mutex mutex_;
+  std::list<Open> recent_ EC_GUARDED_BY(mutex_);  // most recently used first
+  std::unordered_map<std::uint64_t, typename std::list<Open>::iterator> place_of_
+      EC_GUARDED_BY(mutex_);
+  std::uint64_t bytes_ EC_GUARDED_BY(mutex_) = 0;
+};
 
 // Larger items are read anew each time: they would push out too much else.
 inline constexpr std::uint32_t kCachedItemMaxBytes = 64u << 10;
@@ -97,7 +182,6 @@ class TableFiles {
 
   ReadCounters& counters() { return counters_; }
   std::uint64_t used_bytes() const { return cache_.used_bytes() + tables_.used_bytes(); }
-  std::size_t open_count() const { return tables_.count() + values_.count(); }
 
  private:
   std::shared_ptr<const UMetaBlock> cached_block(const UMetaReader& table, std::size_t index);

@@ -11,10 +11,9 @@
 #include "metadata/number_summary.h"
 #include "metadata/umeta_writer.h"
 #include "table/bucket_files.h"
-#include "table/series_gathering.h"
 #include "value/group.h"
+#include "value/group_format.h"
 #include "value/series_columns.h"
-#include "value/series_key.h"
 #include "value/value_table_writer.h"
 
 namespace edgecase::engine {

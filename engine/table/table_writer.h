@@ -14,7 +14,6 @@
 #include <vector>
 
 #include "base/entry.h"
-#include "base/store_id.h"
 #include "edgecase/file_system.h"
 #include "edgecase/options.h"
 #include "expiry/expiry_view.h"

@@ -1,4 +1,4 @@
-#include "value/doubles_block.h"
+#include "value/number_blocks.h"
 
 #include <algorithm>
 #include <array>
@@ -10,7 +10,6 @@
 
 #include "base/coding.h"
 #include "value/group_format.h"
-#include "value/integers_block.h"
 
 namespace edgecase::engine {
 namespace {

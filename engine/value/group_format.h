@@ -103,6 +103,10 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/coding.h"
+#include "base/entry.h"
+#include "edgecase/bytes.h"
+
 namespace edgecase::engine {
 
 inline constexpr std::size_t kGroupEntriesMax = 65536;
@@ -147,5 +151,41 @@ inline constexpr unsigned kDecimalPlacesMax = 15;
 inline constexpr unsigned char kBytesRaw = 0;
 inline constexpr unsigned char kBytesDictionary = 1;
 inline constexpr unsigned char kBytesPacked = 2;
+
+// GroupHead: the bytes that every group begins with; layout above.
+struct GroupHead {
+  unsigned char flags = 0;
+  ByteView prefix;  // the namespace's
+  std::uint64_t entries = 0;
+  SequenceNumber sequence_max = 0;
+};
+
+inline void append_group_head(Bytes& out, const GroupHead& head) {
+  out.push_back(static_cast<char>(head.flags));
+  out.append(head.prefix);
+  append_varint64(out, head.entries);
+  append_varint64(out, head.sequence_max);
+}
+
+[[nodiscard]] inline bool take_group_head(ByteView& group, GroupHead& head) {
+  if (group.empty()) return false;
+  head.flags = static_cast<unsigned char>(group.front());
+  group.remove_prefix(1);
+  return take_bytes(group, kNamespacePrefixBytes, head.prefix) &&
+         take_varint64(group, head.entries) && head.entries > 0 &&
+         head.entries <= kGroupEntriesMax && take_varint64(group, head.sequence_max);
+}
+
+// SeriesKey: a user key as GroupCodec::Series sees it, a prefix and a big-endian 64-bit ordinal
+// behind it. A key may be too short for one.
+
+inline bool is_short_key(ByteView user_key) {
+  return user_key.size() < kOrdinalBytes;
+}
+
+// The prefix of a key that is not short.
+inline ByteView series_prefix(ByteView user_key) {
+  return user_key.substr(0, user_key.size() - kOrdinalBytes);
+}
 
 }  // namespace edgecase::engine

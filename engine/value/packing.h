@@ -1,14 +1,17 @@
-// General compression of what groups hold besides numbers: text, JSON. LZ4 blocks: they unpack
-// faster than a page is read, and bytes that do not repeat stay as they are, so that whoever looks
-// for what was erased finds it in packed bytes as well.
+// Bytes in less room: packed by LZ4, and as a column of a group of a series.
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "edgecase/bytes.h"
 
 namespace edgecase::engine {
+
+// General compression of what groups hold besides numbers: text, JSON. LZ4 blocks: they unpack
+// faster than a page is read, and bytes that do not repeat stay as they are, so that whoever looks
+// for what was erased finds it in packed bytes as well.
 
 // Bytes that shrink by less than this part of them stay as they are.
 inline constexpr std::size_t kPackingPaysShare = 8;
@@ -42,5 +45,17 @@ class Packer {
 // or to none.
 [[nodiscard]] bool unpack(ByteView packed, std::uint64_t unpacked_bytes, Bytes& room,
                           std::size_t at = 0);
+
+// Columns of byte strings inside groups; layout: group_format.h ("bytes block").
+class Packer;
+
+// Appends the cheapest encoding; without a packer nothing is packed.
+void append_strings(Bytes& out, std::span<const ByteView> values, Packer* packer = nullptr);
+
+// Takes exactly `count` strings from the front of `input` into `values`; they point into what
+// `input` views, or into `unpacked`. False when it is malformed; then `input` and `values` mean
+// nothing.
+[[nodiscard]] bool take_strings(ByteView& input, std::size_t count, std::vector<ByteView>& values,
+                                Bytes& unpacked);
 
 }  // namespace edgecase::engine

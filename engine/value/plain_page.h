@@ -18,7 +18,7 @@ enum class SequenceColumn : unsigned char { None, Written };
 // `largest` is the largest sequence of the group.
 std::size_t append_page_heads(Bytes& heads, std::span<const EntryView> entries,
                               SequenceNumber largest, SequenceColumn sequences);
-// Appends the page with these heads, its own alone. Its checksum is left open (item_checksums.h).
+// Appends the page with these heads, its own alone. Its checksum is left open (value_item.h).
 void append_page(Bytes& out, ByteView heads, std::span<const EntryView> entries,
                  SequenceColumn sequences);
 

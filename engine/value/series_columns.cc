@@ -4,10 +4,9 @@
 
 #include "base/coding.h"
 #include "edgecase/engine.h"
-#include "value/bytes_block.h"
-#include "value/doubles_block.h"
-#include "value/integers_block.h"
-#include "value/series_key.h"
+#include "value/group_format.h"
+#include "value/number_blocks.h"
+#include "value/packing.h"
 
 namespace edgecase::engine {
 namespace {

@@ -7,11 +7,10 @@
 #include "base/crc32c.h"
 #include "base/zeros.h"
 #include "edgecase/options.h"
-#include "value/integers_block.h"
-#include "value/item_checksums.h"
-#include "value/item_seal.h"
+#include "value/number_blocks.h"
 #include "value/packing.h"
-#include "value/single_head.h"
+#include "value/value_format.h"
+#include "value/value_item.h"
 
 namespace edgecase::engine {
 namespace {

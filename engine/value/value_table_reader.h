@@ -4,7 +4,7 @@
 #include <memory>
 #include <optional>
 
-#include "base/value_pointer.h"
+#include "base/entry.h"
 #include "edgecase/file_system.h"
 #include "value/value_table_writer.h"
 

@@ -7,10 +7,9 @@
 #include "base/coding.h"
 #include "base/crc32c.h"
 #include "file/file_names.h"
-#include "value/integers_block.h"
-#include "value/item_checksums.h"
-#include "value/item_seal.h"
-#include "value/single_head.h"
+#include "value/number_blocks.h"
+#include "value/value_format.h"
+#include "value/value_item.h"
 #include "value/value_table_reader.h"
 
 namespace edgecase::engine {

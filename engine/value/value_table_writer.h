@@ -8,12 +8,11 @@
 #include <vector>
 
 #include "base/entry.h"
-#include "base/value_pointer.h"
 #include "crypto/file_cipher.h"
 #include "edgecase/file_system.h"
 #include "value/group.h"
 #include "value/packing.h"
-#include "value/page_index.h"
+#include "value/plain_group.h"
 #include "value/series_columns.h"
 #include "value/value_format.h"
 

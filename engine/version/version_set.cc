@@ -5,7 +5,7 @@
 
 #include "base/check.h"
 #include "file/file_names.h"
-#include "file/overwriting.h"
+#include "file/file_remover.h"
 #include "file/whole_file.h"
 #include "log/log_format.h"
 #include "version/current.h"
@@ -278,7 +278,6 @@ bool VersionSet::has_obsolete_files() const {
 }
 
 void VersionSet::install(VersionState next) {
-  has_range_deletes_.store(next.version->range_deletes != nullptr, std::memory_order_release);
   has_erasures_.store(!next.erasures.empty() || manifest_is_left_, std::memory_order_release);
   has_retention_.store(next.retention != nullptr, std::memory_order_release);
   const std::uint64_t rules = next.retention == nullptr ? 0 : next.retention->memory_bytes();

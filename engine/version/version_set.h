@@ -15,20 +15,68 @@
 // Thread-safe. Edits are applied one after another; their mutex is held across the manifest's I/O.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
+#include <cstdint>
 #include <deque>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
-#include "base/store_id.h"
+#include "base/check.h"
+#include "base/entry.h"
 #include "edgecase/engine.h"
 #include "edgecase/mutex.h"
+#include "edgecase/write_batch.h"
 #include "log/doubled_log.h"
-#include "version/dropped_ids.h"
 #include "version/version.h"
 
 namespace edgecase::engine {
+
+// Ids of namespaces that were dropped. Ids are never used again, so that one that is here stays.
+// One writer at a time; readers beside it without a lock.
+class DroppedIds {
+ public:
+  bool empty() const { return words_.load(std::memory_order_acquire) == nullptr; }
+
+  bool contains(NamespaceId id) const {
+    const Words* words = words_.load(std::memory_order_acquire);
+    const std::size_t at = id / kWordBits;
+    if (words == nullptr || at >= words->count) return false;
+    return (words->bits[at].load(std::memory_order_acquire) >> id % kWordBits & 1) != 0;
+  }
+
+  void insert(NamespaceId id) {
+    const std::size_t at = id / kWordBits;
+    const Words* words = words_.load(std::memory_order_relaxed);
+    if (words == nullptr || at >= words->count) words = grow(words, at + 1);
+    words->bits[at].fetch_or(std::uint64_t{1} << id % kWordBits, std::memory_order_release);
+  }
+
+ private:
+  static constexpr std::size_t kWordBits = 64;
+
+  struct Words {
+    std::size_t count = 0;
+    std::unique_ptr<std::atomic<std::uint64_t>[]> bits;
+  };
+
+  // The smaller table stays: a reader may be in it.
+  const Words* grow(const Words* old, std::size_t count_min) {
+    auto words = std::make_unique<Words>();
+    words->count = std::max<std::size_t>({count_min, old == nullptr ? 0 : 2 * old->count, 16});
+    words->bits = std::make_unique<std::atomic<std::uint64_t>[]>(words->count);
+    for (std::size_t i = 0; old != nullptr && i < old->count; ++i)
+      words->bits[i].store(old->bits[i].load(std::memory_order_relaxed), std::memory_order_relaxed);
+    all_.push_back(std::move(words));
+    words_.store(all_.back().get(), std::memory_order_release);
+    return all_.back().get();
+  }
+
+  std::vector<std::unique_ptr<const Words>> all_;
+  std::atomic<const Words*> words_{nullptr};
+};
 
 class VersionSet {
  public:
@@ -106,8 +154,6 @@ class VersionSet {
   }
   bool has_namespace(NamespaceId id) const { return was_given_out(id) && !dropped_.contains(id); }
   const DroppedIds& dropped() const { return dropped_; }
-  // Whether the current version has range deletes: cheaper than to look.
-  bool has_range_deletes() const { return has_range_deletes_.load(std::memory_order_acquire); }
 
   // Applies an edit of rules alone, which take effect at `now_ns`; durable on return. Busy:
   // kRetentionRulesMax.
@@ -164,12 +210,33 @@ class VersionSet {
   std::atomic<NamespaceId> namespace_id_limit_{1};
   DroppedIds dropped_;                         // written under edit_mutex_
   std::atomic<bool> manifest_is_left_{false};  // one that resisted removal
-  std::atomic<bool> has_range_deletes_{false};
   std::atomic<bool> has_erasures_{false};
   std::atomic<bool> has_retention_{false};
   std::atomic<std::uint64_t> memory_bytes_{0};
   std::atomic<std::uint64_t> manifest_number_{0};
   std::atomic<std::uint64_t> bytes_written_{0};
+};
+
+// Numbers for the files of one flush or merge, which reserves them before the files are made: a
+// drive that refuses the manifest's edit refuses it then. Owned by one thread.
+class FileNumberBlock {
+ public:
+  // What is left is kept if it is enough.
+  Status reserve(VersionSet& versions, std::uint64_t count) {
+    if (end_ - next_ >= count) return ok();
+    EC_ASSIGN_OR_RETURN(next_, versions.take_file_numbers(count));
+    end_ = next_ + count;
+    return ok();
+  }
+
+  FileNumber take() {
+    EC_CHECK(next_ < end_);
+    return next_++;
+  }
+
+ private:
+  FileNumber next_ = 0;
+  FileNumber end_ = 0;
 };
 
 }  // namespace edgecase::engine

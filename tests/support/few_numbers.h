@@ -3,7 +3,6 @@
 #pragma once
 
 #include "base/coding.h"
-#include "base/ordinal.h"
 #include "edgecase/engine.h"
 
 namespace edgecase::test {

@@ -6,8 +6,8 @@
 
 #include "base/range_deletes.h"
 #include "base/write_batch_reader.h"
-#include "core/revocations.h"
-#include "core/snapshot_generations.h"
+#include "core/read_path.h"
+#include "core/read_view.h"
 #include "expiry/expiry_view.h"
 #include "support/few_numbers.h"
 

@@ -74,7 +74,7 @@ BUGS = {
         "  if (planted(PlantedSource::ExpiredReturns)) return horizon_at(now_ns, retention_ns(part));\n"
         "  return std::max({given_up, scope->floor, horizon_at(now_ns, retention_ns(part))});\n"),
     "ExpiredStaysInFiles": (
-        "expiry_source.cc",
+        "due_sources.cc",
         "  if (purge.expiry.empty()) return Offer::none();\n",
         "  if (planted(PlantedSource::ExpiredStaysInFiles) || purge.expiry.empty())\n"
         "    return Offer::none();\n"),

@@ -2,7 +2,6 @@
 
 #include <doctest/doctest.h>
 
-#include "base/crc32c_folding.h"
 #include "edgecase/random.h"
 #include "support/test_seed.h"
 

@@ -1,4 +1,4 @@
-#include "base/key_heads.h"
+#include "metadata/umeta_block.h"
 
 #include <doctest/doctest.h>
 

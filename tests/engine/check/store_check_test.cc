@@ -5,7 +5,6 @@
 #include <functional>
 
 #include "base/coding.h"
-#include "base/ordinal.h"
 #include "base/zeros.h"
 #include "engine/check/recording_observer.h"
 #include "engine/core/engine_fixture.h"

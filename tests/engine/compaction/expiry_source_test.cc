@@ -4,7 +4,7 @@
 #include <cerrno>
 #include <functional>
 
-#include "base/ordinal.h"
+#include "base/coding.h"
 #include "engine/core/expiring_store.h"
 #include "support/test_seed.h"
 #include "support/test_share.h"

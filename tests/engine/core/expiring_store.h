@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "base/ordinal.h"
+#include "base/coding.h"
 #include "edgecase/store_check.h"
 #include "engine/check/recording_observer.h"
 #include "engine/core/engine_fixture.h"

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "base/coding.h"
-#include "base/ordinal.h"
 #include "engine/core/expiring_store.h"
 #include "support/test_seed.h"
 #include "support/test_share.h"

@@ -1,5 +1,5 @@
 // Range deletes: what they cover, and the whole way of one through an engine.
-#include "base/range_delete_log.h"
+#include "base/range_deletes.h"
 
 #include <doctest/doctest.h>
 

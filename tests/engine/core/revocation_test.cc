@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "core/revocations.h"
+#include "core/read_view.h"
 #include "engine/core/expiring_store.h"
 
 namespace edgecase::engine {

@@ -6,8 +6,7 @@
 #include <algorithm>
 #include <string_view>
 
-#include "crypto/aes_gcm_answer.h"
-#include "crypto/key_derivation.h"
+#include "crypto/key_ring_format.h"
 #include "edgecase/random.h"
 #include "support/test_seed.h"
 

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "edgecase/random.h"
-#include "table/open_files.h"
+#include "table/table_files.h"
 
 namespace edgecase::engine {
 namespace {

@@ -1,4 +1,4 @@
-#include "value/doubles_block.h"
+#include "value/number_blocks.h"
 
 #include <doctest/doctest.h>
 

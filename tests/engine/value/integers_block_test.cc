@@ -1,4 +1,4 @@
-#include "value/integers_block.h"
+#include "value/number_blocks.h"
 
 #include <doctest/doctest.h>
 

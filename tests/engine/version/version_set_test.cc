@@ -11,7 +11,6 @@
 #include "file/file_names.h"
 #include "support/memory_file_system.h"
 #include "support/test_seed.h"
-#include "version/file_number_block.h"
 
 namespace edgecase::engine {
 namespace {
