@@ -81,6 +81,25 @@ audit::Record record_of_step(const retention::EvictionStep& step, audit::Outcome
 
 }  // namespace
 
+void tell_tiers(const config::StorageSettings& storage, bool has_tiers, observe::Logger& logger) {
+  if (storage.expiry == "exact" && has_tiers) {
+    logger.warning("tiers",
+                   "storage.expiry is exact, and rules have tiers: bytes of readings that "
+                   "become windows go within minutes, not within a second");
+  }
+  if (storage.on_full == "thin-oldest" && !has_tiers) {
+    logger.warning("tiers",
+                   "storage.on-full is thin-oldest, and no rule of retention has tiers: full "
+                   "drives refuse writes");
+  }
+}
+
+tiers::TierEvents tier_events(observe::Logger& logger) {
+  return {.left = [&logger](const std::string& problem) {
+    logger.warning("tiers", "some readings do not become windows yet: " + problem);
+  }};
+}
+
 retention::EvictionEvents eviction_events(audit::AuditLog& audit, observe::Logger& logger) {
   // On a full drive a record may have to wait: it does not hold up what makes room.
   const auto note = [&audit, &logger](audit::Record record) {
@@ -99,6 +118,22 @@ retention::EvictionEvents eviction_events(audit::AuditLog& audit, observe::Logge
       logger.log_keyed(observe::LogLevel::Warning, "evict", "failed",
                        "cannot give up " + text_of(step) + ": " + status.to_string());
     }
+  };
+  events.thinned = [note, &logger](const retention::Thinned& thinned, const std::string& drive) {
+    audit::Record record;
+    record.operation = "thin";
+    record.actor = "daemon";
+    record.outcome = audit::Outcome::Ok;
+    record.count = thinned.readings;
+    record.reaches_more = true;  // of all devices
+    record.detail = "before " + wire::time_text(thinned.before_ns);
+    note(std::move(record));
+    logger.notice("evict", std::to_string(thinned.readings) + " readings from before " +
+                               wire::time_text(thinned.before_ns) + " became " +
+                               std::to_string(thinned.windows) + " windows (about " +
+                               std::to_string(thinned.value_bytes / kBytesPerMiB) +
+                               " MiB go), since " + drive + " is short of room" +
+                               (thinned.left.empty() ? "" : "; not all: " + thinned.left));
   };
   events.blocked = [&logger](const std::string& why) {
     logger.warning("evict", "room is needed, and nothing is given up: " + why);

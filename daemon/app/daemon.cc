@@ -54,7 +54,7 @@ Options engine_options(const config::Settings& settings) {
   options.erasure_reserve_bytes = settings.storage.reserve_bytes;
   options.group_span_ns = 3'600'000'000'000;  // windows are mostly of hours and of days
   // Where the oldest go, room is made before it is short.
-  if (settings.storage.on_full == "reject")
+  if (settings.storage.on_full != "evict-oldest")
     options.keep_free_bytes = settings.storage.keep_free_bytes;
   // The configuration's check has taken it for a duration.
   if (settings.storage.scrub != "forever")
@@ -164,6 +164,7 @@ struct Daemon::State {
   std::unique_ptr<catalog::DeviceIndex> devices;
   std::unique_ptr<retention::RetentionService> retention;
   std::unique_ptr<erase::EraseService> erase;
+  std::unique_ptr<tiers::TierMaker> tiers;
   std::unique_ptr<retention::Eviction> eviction;
   std::unique_ptr<auth::TokenStore> tokens;
   std::unique_ptr<auth::Authenticator> authenticator;
@@ -172,7 +173,6 @@ struct Daemon::State {
   std::unique_ptr<ingest::IngestPipeline> ingest;
   std::unique_ptr<ingest::Redating> redating;
   std::unique_ptr<query::QueryService> query;
-  std::unique_ptr<tiers::TierMaker> tiers;
   std::unique_ptr<sign::SigningKey> signing_key;
   std::unique_ptr<mqtt::RejectedMessages> rejected;
   std::unique_ptr<mqtt::DeviceNames> device_names;                     // null: no messages come
@@ -195,9 +195,9 @@ Daemon::Daemon(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Daemon::~Daemon() {
   state_->erase->end_waiting();
   state_->forwarding->end_verifying();
+  state_->tiers->stop();
   state_->eviction->stop();
   state_->redating->stop();
-  state_->tiers->stop();
   state_->http.reset();
   if (state_->mqtt_listener) state_->mqtt_listener->stop();
   if (state_->mqtt) state_->mqtt->stop();
@@ -248,8 +248,15 @@ Status Daemon::start_mqtt_listener(State& state, observe::Logger& logger) {
   return ok();
 }
 
+void Daemon::make_tiers(State& state, observe::Logger& logger) {
+  tell_tiers(state.settings.storage, state.retention->has_tiers(), logger);
+  state.tiers = std::make_unique<tiers::TierMaker>(*state.engine, *state.catalog, *state.retention,
+                                                   state.erase->fences(), tier_events(logger));
+}
+
 void Daemon::make_eviction(State& state, observe::Logger& logger) {
   const config::StorageSettings& storage = state.settings.storage;
+  const bool is_thinning = storage.on_full == "thin-oldest";
   state.eviction = std::make_unique<retention::Eviction>(
       retention::EvictionParts{.engine = *state.engine,
                                .catalog = *state.catalog,
@@ -257,9 +264,11 @@ void Daemon::make_eviction(State& state, observe::Logger& logger) {
                                .clock = state.clock,
                                .metadata_directory = storage.metadata,
                                .values_directory = storage.values,
+                               .thinning = is_thinning ? state.tiers.get() : nullptr,
+                               .keep_free_bytes = is_thinning ? storage.keep_free_bytes : 0,
                                .events = eviction_events(*state.audit, logger)});
   state.ingest->refuse_evicted(state.eviction.get());
-  if (storage.on_full == "evict-oldest") state.eviction->start();
+  if (storage.on_full != "reject") state.eviction->start();
 }
 
 Status Daemon::make_redating(State& state, observe::Logger& logger) {
@@ -331,21 +340,12 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const config::Configuration& confi
   const auto ahead_ns = wire::parse_duration_ns(limits.time_ahead);
   state.ingest->times().limit_ahead(ahead_ns.ok() ? *ahead_ns : INT64_MAX);  // "forever"
   state.ingest->ring(&state.bell);
+  make_tiers(state, logger);
   make_eviction(state, logger);
   EC_TRY(make_redating(state, logger));
   state.query =
       std::make_unique<query::QueryService>(*state.engine, *state.catalog, state.devices.get());
   state.query->read_tiers(&state.retention->marks());
-  if (state.settings.storage.expiry == "exact" && state.retention->has_tiers()) {
-    logger.warning("tiers",
-                   "storage.expiry is exact, and rules have tiers: bytes of readings that "
-                   "become windows go within minutes, not within a second");
-  }
-  state.tiers = std::make_unique<tiers::TierMaker>(
-      *state.engine, *state.catalog, *state.retention, state.erase->fences(),
-      tiers::TierEvents{.left = [&logger](const std::string& problem) {
-        logger.warning("tiers", "some readings do not become windows yet: " + problem);
-      }});
   state.tiers->start();
 
   EC_ASSIGN_OR_RETURN(state.rejected,

@@ -46,6 +46,7 @@ class Daemon {
   static Result<std::unique_ptr<mqtt::MqttSource>> make_source(State& state,
                                                                const config::MqttSettings& settings,
                                                                observe::Logger& logger);
+  static void make_tiers(State& state, observe::Logger& logger);
   static void make_eviction(State& state, observe::Logger& logger);
   static Status make_redating(State& state, observe::Logger& logger);
   std::unique_ptr<State> state_;

@@ -35,7 +35,8 @@ const std::array kTable = {
             1024 * kMiB},
     Setting{"storage.keep-free", SettingKind::Size,
             EC_MEMBER(std::uint64_t, storage.keep_free_bytes),
-            "With on-full reject: what writes leave free on each drive for others, or a sixteenth "
+            "But with on-full evict-oldest: what writes leave free on each drive for others, or a "
+            "sixteenth "
             "of a smaller one; 0 for nothing.",
             0, kTiB},
     Setting{
@@ -45,9 +46,11 @@ const std::array kTable = {
     Setting{"storage.expiry", SettingKind::Choice, EC_MEMBER(std::string, storage.expiry),
             "Expired bytes are gone within a stated bound, or within 1 s (exact).", 0, 0,
             "bounded|exact"},
-    Setting{"storage.on-full", SettingKind::Choice, EC_MEMBER(std::string, storage.on_full),
-            "When a drive is full writes are refused, or the oldest readings of all devices go.", 0,
-            0, "reject|evict-oldest"},
+    Setting{
+        "storage.on-full", SettingKind::Choice, EC_MEMBER(std::string, storage.on_full),
+        "When a drive is full writes are refused, the oldest readings of all devices go, or they "
+        "become windows of their rule's tiers before their time.",
+        0, 0, "reject|evict-oldest|thin-oldest"},
     Setting{"storage.metadata-location", SettingKind::Text,
             EC_MEMBER(std::string, storage.metadata_location),
             "Where the drive of storage.metadata is, as `where` and `report` tell it: de, site-7."},

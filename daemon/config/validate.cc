@@ -257,6 +257,10 @@ Status check_location(const StorageSettings& storage, std::string_view location)
 Status validate_tiers(const Configuration& configuration) {
   const Settings& settings = configuration.settings;
   if (settings.storage.expiry != "exact") return ok();
+  if (settings.storage.on_full == "thin-oldest")
+    return configuration.error("storage.on-full",
+                               "thin-oldest makes tiers, which storage.expiry exact has none of; "
+                               "use reject or evict-oldest, or bounded expiry");
   const auto has_tiers = [](const std::string& text) {
     const auto keeping = wire::parse_keeping(text);
     return keeping.ok() && !keeping->tiers.empty();

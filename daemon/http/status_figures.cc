@@ -82,6 +82,8 @@ Json eviction_status(const HttpContext& context) {
   json["evictions"] = status.evictions;
   json["readings"] = status.readings;
   json["bytes"] = status.value_bytes;
+  json["thinned_readings"] = status.thinned_readings;
+  json["thinned_windows"] = status.thinned_windows;
   json["first"] = wire::time_or_null(status.first_at_ns);
   json["last"] = wire::time_or_null(status.last_at_ns);
   json["before"] = wire::time_or_null(status.before_ns);
@@ -114,6 +116,9 @@ void register_eviction_metrics(HttpContext& context) {
       [](S s) { return static_cast<double>(s.readings); });
   add(MetricKind::Counter, "edgecase_evicted_bytes_total", "What they took of value files, about.",
       [](S s) { return static_cast<double>(s.value_bytes); });
+  add(MetricKind::Counter, "edgecase_thinned_for_room_readings_total",
+      "Readings that became windows before their time to make room.",
+      [](S s) { return static_cast<double>(s.thinned_readings); });
   add(MetricKind::Counter, "edgecase_eviction_refused_readings_total",
       "Readings refused since their times were evicted.",
       [](S s) { return static_cast<double>(s.refused_readings); });

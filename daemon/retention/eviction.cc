@@ -93,9 +93,11 @@ std::vector<Eviction::Drive> Eviction::drives(const Stats& stats) const {
       continue;
     }
     first_device = space->device;
+    const std::uint64_t share = space->total_bytes / kWatermarkShare;
+    const std::uint64_t kept = parts_.keep_free_bytes + parts_.keep_free_bytes / 4;
     drives.push_back({directory, space->free_bytes,
-                      std::min(space->total_bytes / kWatermarkShare, kWatermarkMaxBytes), own_bytes,
-                      values});
+                      std::max(std::min(share, kWatermarkMaxBytes), std::min(share, kept)),
+                      own_bytes, values});
   }
   return drives;
 }
@@ -111,7 +113,7 @@ void Eviction::look() {
   }
   if (low == all.end()) {
     waits_for_room_ = false;
-  } else if (!must_wait(stats)) {
+  } else if (parts_.thinning == nullptr ? !must_wait(stats) : !must_wait_for_thinned(stats)) {
     make_room(*low, stats);
   }
 }
@@ -126,6 +128,15 @@ bool Eviction::must_wait(const Stats& stats) const {
                                    : is_going ? kRoomPatienceNs
                                               : kLookNs;
   return passed_ns < patience_ns;
+}
+
+// The same of what has become windows, also before the last start: it is erased here.
+bool Eviction::must_wait_for_thinned(const Stats& stats) {
+  const std::int64_t now_ns = parts_.clock.boot_ns();
+  if (!std::exchange(waits_for_room_, true)) evicted_at_boot_ns_ = now_ns;
+  const std::int64_t patience_ns = is_out_of_space(stats) ? kUrgentPatienceNs : kRoomPatienceNs;
+  const bool is_over = now_ns - evicted_at_boot_ns_ >= patience_ns;
+  return parts_.thinning->is_going(is_over) && !is_over;
 }
 
 // What has to go of the value layer; the metadata drive is relieved in the same proportion.
@@ -167,6 +178,25 @@ void Eviction::count_readings(const std::vector<std::string>& names, EvictionSte
 void Eviction::make_room(const Drive& drive, const Stats& stats) {
   if (drive.own_bytes < drive.watermark_bytes)
     return block(drive.directory + " is full of other things than readings");
+  return parts_.thinning == nullptr ? evict(drive, stats) : thin(drive, stats);
+}
+
+void Eviction::thin(const Drive& drive, const Stats& stats) {
+  const Thinned thinned = parts_.thinning->thin_oldest(value_bytes_for(drive, stats), limit_ns());
+  evicted_at_boot_ns_ = parts_.clock.boot_ns();
+  if (thinned.readings == 0) return block(thinned.left);
+  {
+    const MutexLock lock(mutex_);
+    status_.thinned_readings += thinned.readings;
+    status_.thinned_windows += thinned.windows;
+    status_.last_at_ns = parts_.clock.wall_ns();
+    if (!status_.first_at_ns) status_.first_at_ns = status_.last_at_ns;
+    status_.blocked.clear();
+  }
+  if (parts_.events.thinned) parts_.events.thinned(thinned, drive.directory);
+}
+
+void Eviction::evict(const Drive& drive, const Stats& stats) {
   const std::vector<std::string> names = namespaces();
   EvictionRequest request;
   for (const std::string& name : names) {

@@ -13,6 +13,10 @@
 // What was evicted does not come back: readings of such a time are refused and counted, also once
 // the setting is "reject" again.
 //
+// storage.on-full = "thin-oldest": readings become windows of their rule's tiers instead, before
+// their time, the oldest first (Thinning). Where none is left that may, nothing goes, and a full
+// drive refuses writes.
+//
 // Use: create() it always; start() where the setting says so. Thread-safe; one thread, "evict".
 #pragma once
 
@@ -56,10 +60,32 @@ struct EvictionStep {
   std::uint64_t watermark_bytes = 0;
 };
 
+// What readings became windows to make room.
+struct Thinned {
+  std::uint64_t readings = 0;
+  std::uint64_t windows = 0;
+  std::uint64_t value_bytes = 0;  // of the readings, about
+  std::int64_t before_ns = 0;     // nothing later did
+  std::string left;               // why nothing did, or why not all
+};
+
+// Makes readings windows before their time (tiers/tier_maker.h).
+class Thinning {
+ public:
+  virtual ~Thinning() = default;
+  // The oldest of all series whose rule has tiers, until about so many bytes of values can go; none
+  // of later than the limit.
+  virtual Thinned thin_oldest(std::uint64_t value_bytes, std::int64_t limit_ns) = 0;
+  // Erases what has become windows, and tells whether bytes of it are still to go. `is_urgent`: it
+  // waits for nobody who still reads.
+  virtual bool is_going(bool is_urgent) = 0;
+};
+
 // Called on the thread, none under a lock.
 struct EvictionEvents {
   std::function<void(const EvictionStep&)> begun = {};
   std::function<void(const EvictionStep&, const Status&)> done = {};
+  std::function<void(const Thinned&, const std::string& drive)> thinned = {};
   // Room is needed, and nothing can be given up; again only when the reason changes.
   std::function<void(const std::string&)> blocked = {};
 };
@@ -71,6 +97,8 @@ struct EvictionParts {
   Clock& clock;
   std::string metadata_directory;
   std::string values_directory;
+  Thinning* thinning = nullptr;       // null: the oldest are evicted
+  std::uint64_t keep_free_bytes = 0;  // that writes leave: room is made before it is short
   EvictionEvents events = {};
 };
 
@@ -81,6 +109,7 @@ struct EvictionStatus {
   std::uint64_t evictions = 0;  // since start, as the next three
   std::uint64_t readings = 0;
   std::uint64_t value_bytes = 0;
+  std::uint64_t thinned_readings = 0, thinned_windows = 0;  // since start
   std::uint64_t refused_readings = 0;       // came with a time that had been evicted
   std::optional<std::int64_t> first_at_ns;  // wall; since start
   std::optional<std::int64_t> last_at_ns;
@@ -121,7 +150,10 @@ class Eviction {
   void run() EC_EXCLUDES(mutex_);
   std::vector<Drive> drives(const Stats& stats) const;
   bool must_wait(const Stats& stats) const;
+  bool must_wait_for_thinned(const Stats& stats);
   void make_room(const Drive& drive, const Stats& stats) EC_EXCLUDES(mutex_);
+  void evict(const Drive& drive, const Stats& stats) EC_EXCLUDES(mutex_);
+  void thin(const Drive& drive, const Stats& stats) EC_EXCLUDES(mutex_);
   std::uint64_t value_bytes_for(const Drive& drive, const Stats& stats) const;
   std::int64_t limit_ns() const;
   std::vector<std::string> namespaces() const;

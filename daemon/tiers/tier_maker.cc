@@ -25,17 +25,13 @@ bool holds(const std::vector<std::int64_t>& lengths, std::int64_t every_ns) {
   return std::find(lengths.begin(), lengths.end(), every_ns) != lengths.end();
 }
 
-// The beginning of the coarsest window that readings of this age may still be added to.
-std::optional<std::int64_t> due_before_ns(const wire::Keeping& keeping, std::int64_t now_ns) {
-  std::int64_t oldest_ns = 0;
-  if (keeping.tiers.empty() || keeping.raw_ns == kRetentionForever ||
-      __builtin_sub_overflow(now_ns, keeping.raw_ns, &oldest_ns))
-    return std::nullopt;
-  std::int64_t into = oldest_ns % keeping.tiers.back().every_ns;
+// The beginning of the coarsest window that holds the time.
+std::optional<std::int64_t> coarsest_begin_ns(const wire::Keeping& keeping, std::int64_t time_ns) {
+  std::int64_t into = time_ns % keeping.tiers.back().every_ns;
   if (into < 0) into += keeping.tiers.back().every_ns;
-  std::int64_t before_ns = 0;
-  if (__builtin_sub_overflow(oldest_ns, into, &before_ns)) return std::nullopt;
-  return before_ns;
+  std::int64_t begin_ns = 0;
+  if (__builtin_sub_overflow(time_ns, into, &begin_ns)) return std::nullopt;
+  return begin_ns;
 }
 
 KeyRange readings_before(const catalog::SeriesId& id, std::int64_t before_ns) {
@@ -120,30 +116,16 @@ Status TierMaker::pass() {
   const auto note = [&problem](const Status& status) {
     if (problem.ok()) problem = status;
   };
-  note(erase_hidden());
+  note(erase_hidden(true));
   if (retention_.has_tiers()) {
     const ExpiryStats expiry = engine_.stats().expiry;
-    const std::int64_t now_ns = engine_.expiry_now_ns();
     // What leapt with the clock may come back; what became a window does not.
     const bool is_sure = expiry.wait == ExpiryWait::None && expiry.held_bytes == 0;
-    for (const std::string& name : catalog_.namespaces()) {
-      if (!is_sure || name.starts_with('_')) continue;
-      std::vector<Task> tasks;
-      for (const catalog::SeriesRow row : catalog_.select_rows(name, wire::Selector())) {
-        if (is_stopping()) return ok();
-        const auto series = catalog_.series_at(row);
-        if (!series.ok()) continue;  // erased meanwhile
-        auto task = task_of(*series, now_ns);
-        note(task.status());
-        if (task.ok() && *task) tasks.push_back(**std::move(task));
-        if (tasks.size() < kSeriesAtOnce) continue;
-        note(do_all(tasks));
-        tasks.clear();
-      }
-      note(do_all(tasks));
-    }
+    std::uint64_t value_bytes = 0;
+    if (is_sure) note(do_due({engine_.expiry_now_ns()}, value_bytes));
     retention_.tell_marks();
   }
+  if (is_stopping()) return ok();
   std::string told = problem.ok() ? std::string() : problem.message();
   {
     const MutexLock lock(mutex_);
@@ -154,9 +136,40 @@ Status TierMaker::pass() {
   return problem;
 }
 
+void TierMaker::each_series(const SeriesTaker& take) {
+  for (const std::string& name : catalog_.namespaces()) {
+    if (name.starts_with('_')) continue;
+    for (const catalog::SeriesRow row : catalog_.select_rows(name, wire::Selector())) {
+      if (is_stopping()) return;
+      const auto series = catalog_.series_at(row);
+      if (series.ok()) take(*series);  // else erased meanwhile
+    }
+  }
+}
+
+Status TierMaker::do_due(const Due& due, std::uint64_t& value_bytes) {
+  Status problem;
+  std::vector<Task> tasks;
+  const auto note = [&problem](const Status& status) {
+    if (problem.ok()) problem = status;
+  };
+  each_series([&](const catalog::SeriesEntry& series) EC_REQUIRES(pass_mutex_) {
+    auto task = task_of(series, due);
+    note(task.status());
+    if (!task.ok() || !*task) return;
+    value_bytes += (*task)->value_bytes;
+    tasks.push_back(**std::move(task));
+    if (tasks.size() < kSeriesAtOnce) return;
+    note(do_all(tasks));
+    tasks.clear();
+  });
+  note(do_all(tasks));
+  return problem;
+}
+
 // What earlier passes hid, also before the last start.
-Status TierMaker::erase_hidden() {
-  if (!held_.expired() && engine_.expiry_now_ns() - hidden_ns_ < kHeldMaxNs) return ok();
+Status TierMaker::erase_hidden(bool waits) {
+  if (waits && !held_.expired() && engine_.expiry_now_ns() - hidden_ns_ < kHeldMaxNs) return ok();
   const std::vector<catalog::SeriesId> waiting = retention_.marks().waiting(kErasedAtOnce);
   for (std::size_t begin = 0; begin < waiting.size() && !is_stopping();) {
     const erase::Fences::Pass pass = fences_.enter();
@@ -182,11 +195,22 @@ Status TierMaker::erase_hidden() {
   return engine_.flush();
 }
 
+// The first reading of a series; none: nothing lies before that time.
+Result<std::optional<std::int64_t>> TierMaker::first_ns(const catalog::SeriesId& series,
+                                                        std::int64_t before_ns) {
+  std::optional<std::int64_t> time_ns;
+  EC_ASSIGN_OR_RETURN(
+      const auto first,
+      engine_.scan(series.namespace_id, readings_before(series, before_ns), without_damaged()));
+  if (first->valid()) time_ns = wire::time_of_reading_key(first->key().data());
+  return time_ns;
+}
+
 // None: nothing of the series is due.
 Result<std::optional<TierMaker::Task>> TierMaker::task_of(const catalog::SeriesEntry& series,
-                                                          std::int64_t now_ns) {
+                                                          const Due& due) {
   std::optional<Task> none;
-  Task task{series, retention_.keeping(series), INT64_MIN};
+  Task task{series, retention_.keeping(series)};
   const TierMark mark = retention_.marks().find(series.id);
   if (task.keeping.tiers.empty() && mark.every_ns.empty()) return none;
   if (!task.keeping.tiers.empty() && series.id.sensor > catalog::kTierSensorMax) {
@@ -195,21 +219,35 @@ Result<std::optional<TierMaker::Task>> TierMaker::task_of(const catalog::SeriesE
   }
   const bool has_changed =
       !mark.every_ns.empty() && mark.every_ns != lengths_of(task.keeping.tiers);
-  if (const auto before_ns = due_before_ns(task.keeping, now_ns)) {
-    const KeyRange due = readings_before(series.id, *before_ns);
-    EC_ASSIGN_OR_RETURN(const auto first,
-                        engine_.scan(series.id.namespace_id, due, without_damaged()));
-    if (first->valid()) {
-      // Few steps rather than many: each takes a sync, and hides a range from whoever reads.
-      const std::int64_t step_ns = task.keeping.raw_ns / kStepShare;
-      std::int64_t late_ns = 0;
-      const bool is_late = !__builtin_sub_overflow(*before_ns, step_ns, &late_ns) &&
-                           wire::time_of_reading_key(first->key().data()) < late_ns;
-      if (is_late) task.before_ns = *before_ns;
-    }
-  }
+  if (!task.keeping.tiers.empty()) EC_TRY(set_time(due, task));
   if (task.before_ns == INT64_MIN && !has_changed) return none;
   return std::optional<Task>(std::move(task));
+}
+
+// Which readings of it are to become windows.
+Status TierMaker::set_time(const Due& due, Task& task) {
+  const std::int64_t raw_ns = task.keeping.raw_ns;
+  std::int64_t oldest_ns = due.thin_ns.value_or(INT64_MIN);
+  if (!due.thin_ns &&
+      (raw_ns == kRetentionForever || __builtin_sub_overflow(due.now_ns, raw_ns, &oldest_ns)))
+    return ok();
+  const auto before_ns = coarsest_begin_ns(task.keeping, oldest_ns);
+  if (!before_ns) return ok();
+  EC_ASSIGN_OR_RETURN(const auto first, first_ns(task.series.id, *before_ns));
+  if (!first) return ok();
+  if (due.thin_ns) {
+    task.before_ns = *before_ns;
+    const KeyRange going = readings_before(task.series.id, *before_ns);
+    EC_ASSIGN_OR_RETURN(task.value_bytes,
+                        engine_.approximate_size(task.series.id.namespace_id, going));
+    return ok();
+  }
+  // Few steps rather than many: each takes a sync, and hides a range from whoever reads.
+  std::int64_t late_ns = 0;
+  const bool is_late =
+      !__builtin_sub_overflow(*before_ns, raw_ns / kStepShare, &late_ns) && *first < late_ns;
+  if (is_late) task.before_ns = *before_ns;
+  return ok();
 }
 
 Status TierMaker::do_all(const std::vector<Task>& tasks) {
@@ -326,6 +364,7 @@ Result<bool> TierMaker::make_piece(const Task& task, std::span<const catalog::Ti
   if (!is_there || (!scan.valid() && scan.status().ok() && scan.damaged().of_series.empty()))
     return false;
   WriteBatch batch;
+  batch.set_makes_room();
   WindowBatch windows(task.series.id, tiers, batch);
   std::uint64_t readings = 0;
   std::int64_t piece_last_ns = INT64_MIN;  // of the coarsest window that is open

@@ -14,6 +14,9 @@
 // every snapshot has each instant in one place. Series after series, in pieces that end where a
 // window of the coarsest tier does, so that an erasure waits for no more than one of them.
 //
+// On a full drive readings become windows before their time, the oldest of all series first
+// (retention/eviction.h).
+//
 // What cannot be read stays as it is, with all that is newer of its series: damage is told of, and
 // looked at again in the next pass. While the clock is not trusted nothing becomes older.
 //
@@ -34,6 +37,7 @@
 #include "edgecase/engine.h"
 #include "edgecase/mutex.h"
 #include "erase/fences.h"
+#include "retention/eviction.h"
 #include "retention/retention_service.h"
 
 namespace edgecase::tiers {
@@ -63,11 +67,11 @@ struct TierEvents {
   std::function<void(const std::string& problem)> left = {};
 };
 
-class TierMaker {
+class TierMaker final : public retention::Thinning {
  public:
   TierMaker(Engine& engine, catalog::Catalog& catalog, retention::RetentionService& retention,
             erase::Fences& fences, TierEvents events = {});
-  ~TierMaker();
+  ~TierMaker() override;
   TierMaker(const TierMaker&) = delete;
   TierMaker& operator=(const TierMaker&) = delete;
 
@@ -77,6 +81,9 @@ class TierMaker {
   // All that is due, as the thread does now and then and after each change of a rule. One at a
   // time. The first problem; the rest is done all the same.
   Status pass() EC_EXCLUDES(pass_mutex_, mutex_);
+  retention::Thinned thin_oldest(std::uint64_t value_bytes, std::int64_t limit_ns) override
+      EC_EXCLUDES(pass_mutex_, mutex_);
+  bool is_going(bool is_urgent) override EC_EXCLUDES(pass_mutex_, mutex_);
 
   TierStatus status() const EC_EXCLUDES(mutex_);
 
@@ -85,17 +92,34 @@ class TierMaker {
     catalog::SeriesEntry series;
     wire::Keeping keeping;
     std::int64_t before_ns = INT64_MIN;  // readings of earlier are to become windows
+    std::uint64_t value_bytes = 0;       // of these, about; where room is made
   };
+  // What is to become windows.
+  struct Due {
+    std::int64_t now_ns = 0;
+    // To make room: all whole windows before this, however long their rule keeps readings.
+    std::optional<std::int64_t> thin_ns = {};
+  };
+  using SeriesTaker = std::function<void(const catalog::SeriesEntry& series)>;
 
   void run() EC_EXCLUDES(mutex_);
   bool is_stopping() const EC_EXCLUDES(mutex_);
-  Result<std::optional<Task>> task_of(const catalog::SeriesEntry& series, std::int64_t now_ns);
+  // All but the store's own, until the daemon stops.
+  void each_series(const SeriesTaker& take) EC_EXCLUDES(mutex_);
+  Result<std::optional<Task>> task_of(const catalog::SeriesEntry& series, const Due& due);
+  Status set_time(const Due& due, Task& task);
+  // Adds to `value_bytes` what goes.
+  Status do_due(const Due& due, std::uint64_t& value_bytes) EC_REQUIRES(pass_mutex_);
+  Result<std::optional<std::int64_t>> first_ns(const catalog::SeriesId& series,
+                                               std::int64_t before_ns);
   Status do_all(const std::vector<Task>& tasks) EC_REQUIRES(pass_mutex_);
   Status make(const Task& task) EC_REQUIRES(pass_mutex_);
   Status follow_rule(const Task& task, const retention::TierMark& mark) EC_REQUIRES(pass_mutex_);
   Result<bool> make_piece(const Task& task, std::span<const catalog::TierSpace> tiers)
       EC_REQUIRES(pass_mutex_);
-  Status erase_hidden() EC_REQUIRES(pass_mutex_);
+  std::optional<std::int64_t> first_due_ns(std::int64_t limit_ns, std::string& why);
+  // `waits`: for who still reads what is hidden.
+  Status erase_hidden(bool waits) EC_REQUIRES(pass_mutex_);
   Result<std::vector<catalog::TierSpace>> spaces_of(const Task& task);
 
   Engine& engine_;

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""storage.on-full = "evict-oldest": drives that are filled several times over, and go on taking readings."""
+"""storage.on-full: drives that are filled several times over, and go on taking readings. The oldest are evicted, or
+become windows of their tiers."""
 import json
 import os
 import random
@@ -22,7 +23,9 @@ KEPT_NEWEST = 5         # batches that must be there whole at any time
 SECOND_NS = 1_000_000_000
 
 
-class EvictFlow(unittest.TestCase):
+class Filled(unittest.TestCase):
+    STORAGE = ""
+
     def setUp(self):
         self.place = Place()
         self.addCleanup(self.place.remove)
@@ -30,7 +33,7 @@ class EvictFlow(unittest.TestCase):
         self.addCleanup(self.image.remove)
         if self.image.reason:
             self.skipTest(self.image.reason)
-        self.place.write_config(storage='on-full = "evict-oldest"\nmemory-limit = "32MiB"\nwal-limit = "16MiB"')
+        self.place.write_config(storage=self.STORAGE + '\nmemory-limit = "32MiB"\nwal-limit = "16MiB"')
         self.daemon = None
         self.addCleanup(lambda: self.daemon and self.daemon.stop(signal.SIGKILL))
         self.random = random.Random(int(os.environ.get("EDGECASE_TEST_SEED", "1")))
@@ -71,6 +74,10 @@ class EvictFlow(unittest.TestCase):
             longest = max(longest, time.monotonic() - began)
             number += 1
         return number, longest
+
+
+class EvictFlow(Filled):
+    STORAGE = 'on-full = "evict-oldest"'
 
     def check_what_is_there(self, written):
         """The newest are whole, the oldest gone, and nothing is missing in between."""
@@ -139,6 +146,69 @@ class EvictFlow(unittest.TestCase):
     def test_so_does_one_drive_for_everything(self):
         self.image.hold(self.place)
         self.fill_and_check()
+
+
+class ThinFlow(Filled):
+    STORAGE = 'on-full = "thin-oldest"\nretention = "30d then 1m:90d then 10m:forever"'
+
+    def counted(self, every="10m"):
+        """Readings of each device, as windows count them."""
+        counts = []
+        for device in range(DEVICES):
+            arguments = ("query", f"d{device}/text", "--every", every, "--agg", "count", "--format", "ndjson")
+            # Where room is short, what has become windows goes before an answer of it ends: that is cut then.
+            for _ in range(10):
+                answer = self.place.cli(*arguments)
+                if answer.returncode == 0:
+                    break
+            self.assertEqual(answer.returncode, 0, answer.stderr)
+            counts.append(sum(json.loads(line)["value"] for line in answer.stdout.splitlines()))
+        return counts
+
+    def test_the_oldest_become_windows_and_none_is_missing(self):
+        self.image.hold(self.place, "values")
+        self.daemon = Daemon(self.place)
+        written, longest = self.fill(0, int(IMAGE_MIB * TIMES_FILLED))
+        print(f"{written} batches, each taken within {longest:.1f} s", flush=True)
+        every = [written * READINGS // DEVICES] * DEVICES
+        self.assertEqual(self.counted(), every)
+        status = self.status()["eviction"]
+        self.assertEqual((status["evictions"], status["blocked"]), (0, None))
+        self.assertGreater(status["thinned_readings"], 0)
+        self.assertRegex(self.daemon.log(), r"evict: \d+ readings from before .* became \d+ windows .* short of room")
+        _, metrics = self.daemon.request("GET", "/metrics")
+        self.assertRegex(metrics, r"edgecase_thinned_for_room_readings_total [1-9]")
+        audit = json.loads(self.place.cli("audit", "--json").stdout)["records"]
+        self.assertGreater(sum(each["count"] for each in audit if each["operation"] == "thin"), 0)
+        _, answer = self.post(self.batch(0))
+        self.assertEqual((answer["stored"], answer["expired"]), (0, READINGS))
+
+        self.daemon.kill_after(0)
+        self.daemon = Daemon(self.place)
+        self.assertEqual(self.counted(), every)
+        self.assertEqual(self.counted("1m"), every)
+        self.assertEqual(self.daemon.stop(), 0)
+        checked = self.place.cli("check", "--config", self.place.config)
+        self.assertEqual(checked.returncode, 0, checked.stdout + checked.stderr)
+
+    def test_without_tiers_writes_are_refused_until_there_are_some(self):
+        self.image.hold(self.place, "values")
+        self.place.write_config(storage=self.STORAGE.split("\n", maxsplit=1)[0] +
+                                '\nmemory-limit = "32MiB"\nwal-limit = "16MiB"')
+        self.daemon = Daemon(self.place)
+        self.assertIn("no rule of retention has tiers", self.daemon.log())
+        written = 0
+        while self.is_taken(self.batch(written)):
+            written += 1
+        until(lambda: self.status()["eviction"]["blocked"], "the status to say so")
+        self.assertIn("no rule of retention has tiers", self.status()["eviction"]["blocked"])
+        self.assertIn("no room can be made", self.place.cli("status").stdout)
+        self.assertEqual(self.counted(), [written * READINGS // DEVICES] * DEVICES)
+        answer = self.place.cli("retention", "set", "*", "30d", "--then", "1m:forever", "--yes")
+        self.assertEqual(answer.returncode, 0, answer.stderr)
+        until(lambda: self.is_taken(self.batch(written)), "readings to be taken again", 60)
+        self.assertEqual(self.counted(), [(written + 1) * READINGS // DEVICES] * DEVICES)
+        self.assertIsNone(self.status()["eviction"]["blocked"])
 
 
 if __name__ == "__main__":

@@ -337,7 +337,7 @@ class StartFlow(unittest.TestCase):
             ("--storage.values", f"{path}/meta"): "is the directory of storage.metadata too",
             ("--storage.values", f"{path}/file"): "is no directory",
             ("--storage.memory-limit", "1MiB"): "is out of range, use 32MiB to 64GiB",
-            ("--storage.on-full", "evict-newest"): "use one of reject|evict-oldest",
+            ("--storage.on-full", "evict-newest"): "use one of reject|evict-oldest|thin-oldest",
             ("--storage.encryption-key-file", "/k"): "No such file or directory",
             ("--http.listen", "everywhere"): "is not an address",
             ("--http.threads", "none"): "is not a whole number",

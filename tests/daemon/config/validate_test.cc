@@ -137,6 +137,9 @@ TEST_CASE("tiers and exact expiry do not go together") {
   const auto refused = load_flags(exact);
   CHECK(refused.status().code() == StatusCode::InvalidArgument);
   CHECK(refused.status().message().find("which tiers are not") != std::string::npos);
+  const auto thins = load_flags({{"storage.on-full", "thin-oldest"}, {"storage.expiry", "exact"}});
+  CHECK(thins.status().code() == StatusCode::InvalidArgument);
+  CHECK(thins.status().message().find("thin-oldest makes tiers") != std::string::npos);
 }
 
 }  // namespace

@@ -19,8 +19,8 @@ constexpr std::uint64_t kReadingBytes = wire::kReadingKeyBytes + wire::kNumberVa
 class Drives final : public FileSystem {
  public:
   Result<Space> space(const std::string& path) override {
-    if (path == "/values") return Space{kDriveBytes, values_free_bytes, 1};
-    return Space{kDriveBytes, metadata_free_bytes, 2};
+    if (path == "/values") return Space{kDriveBytes * scale, values_free_bytes * scale, 1};
+    return Space{kDriveBytes * scale, metadata_free_bytes * scale, 2};
   }
   Result<std::unique_ptr<WritableFile>> create_file(const std::string&) override { return none(); }
   Result<std::unique_ptr<RandomAccessFile>> open_file(const std::string&) override {
@@ -38,6 +38,7 @@ class Drives final : public FileSystem {
   Result<std::uint64_t> file_size(const std::string&) override { return none(); }
   Result<std::unique_ptr<FileLock>> lock_file(const std::string&) override { return none(); }
 
+  std::uint64_t scale = 1;
   std::uint64_t values_free_bytes = kDriveBytes;
   std::uint64_t metadata_free_bytes = kDriveBytes;
 
@@ -51,7 +52,7 @@ struct FullRoom {
     engine.set_live_bytes(4000, 4000);
     restart();
   }
-  void restart() {
+  void restart(Thinning* thinning = nullptr, std::uint64_t keep_free_bytes = 0) {
     pipeline.reset();
     eviction = std::make_unique<Eviction>(EvictionParts{
         .engine = engine,
@@ -60,9 +61,12 @@ struct FullRoom {
         .clock = clock,
         .metadata_directory = "/meta",
         .values_directory = "/values",
+        .thinning = thinning,
+        .keep_free_bytes = keep_free_bytes,
         .events = {
             .begun = [this](const EvictionStep&) { ++begun; },
             .done = [this](const EvictionStep& step, const Status&) { steps.push_back(step); },
+            .thinned = [this](const Thinned& each, const std::string&) { thinned.push_back(each); },
             .blocked = [this](const std::string& why) { blocked.push_back(why); }}});
     pipeline = std::make_unique<ingest::IngestPipeline>(engine, *catalog, clock);
     pipeline->refuse_evicted(eviction.get());
@@ -108,6 +112,7 @@ struct FullRoom {
   Drives drives;
   int begun = 0;
   std::vector<EvictionStep> steps;
+  std::vector<Thinned> thinned;
   std::vector<std::string> blocked;
   std::unique_ptr<Eviction> eviction;
   std::unique_ptr<ingest::IngestPipeline> pipeline;
@@ -262,6 +267,69 @@ TEST_CASE("eviction: a step that the drive refuses is tried again, and nothing i
   room.look_later();
   CHECK(room.eviction->status().evictions == 1);
   CHECK(room.left("a") < 100);
+}
+
+namespace {
+
+struct Thinner final : Thinning {
+  Thinned thin_oldest(std::uint64_t value_bytes, std::int64_t) override {
+    asked.push_back(value_bytes);
+    return next;
+  }
+  bool is_going(bool is_urgent) override { return going && !is_urgent; }
+
+  std::vector<std::uint64_t> asked;
+  Thinned next{.readings = 7, .windows = 2, .value_bytes = 300, .before_ns = 0, .left = {}};
+  bool going = false;
+};
+
+}  // namespace
+
+TEST_CASE("eviction: where readings are thinned nothing is given up, and what keeps them is told") {
+  FullRoom room;
+  Thinner thinner;
+  room.restart(&thinner);
+  CHECK(room.write("a", kClockNs - kMinute, 100) == 0);
+  room.eviction->look();
+  CHECK(thinner.asked.empty());  // there is room
+  room.drives.values_free_bytes = 900;
+  room.eviction->look();
+  CHECK(thinner.asked == std::vector<std::uint64_t>{350});
+  CHECK(room.eviction->status().thinned_readings == 7);
+  CHECK(room.eviction->status().thinned_windows == 2);
+  CHECK(room.thinned.size() == 1);
+  // Until the bytes are gone nothing more is; a reader holds them for a while at most.
+  thinner.going = true;
+  room.eviction->look();
+  CHECK(thinner.asked.size() == 1);
+  room.look_later();
+  CHECK(thinner.asked.size() == 2);
+  thinner.going = false;
+  thinner.next = {.left = "no rule has tiers"};
+  room.eviction->look();
+  CHECK(room.eviction->status().blocked == "no rule has tiers");
+  CHECK(room.blocked == std::vector<std::string>{"no rule has tiers"});
+  CHECK(room.left("a") == 100);
+  CHECK(room.steps.empty());
+  CHECK(room.begun == 0);
+  room.drives.values_free_bytes = 2000;
+  room.eviction->look();
+  CHECK(room.eviction->status().blocked.empty());
+}
+
+TEST_CASE("eviction: room is made before writes leave what is kept free") {
+  FullRoom room;
+  Thinner thinner;
+  // A watermark of an eighth has an upper bound; what is kept free may be more than that.
+  room.drives.scale = std::uint64_t{1} << 30;
+  room.engine.set_live_bytes(std::uint64_t{4000} << 30, std::uint64_t{4000} << 30);
+  room.restart(&thinner, std::uint64_t{100} << 30);
+  room.drives.values_free_bytes = 126;
+  room.eviction->look();
+  CHECK(thinner.asked.empty());
+  room.drives.values_free_bytes = 124;
+  room.eviction->look();
+  CHECK(thinner.asked.size() == 1);
 }
 
 }  // namespace edgecase::retention
