@@ -46,6 +46,9 @@ std::string amounts_text(const Json& stored) {
                      count_text(count_field(stored, "series")) + " series, " +
                      count_text(count_field(stored, "readings")) + " readings, " +
                      wire::format_size(count_field(stored, "bytes"));
+  if (const std::uint64_t windows = count_field(stored, "windows"); windows > 0)
+    text += ", " + count_text(windows) + " windows of tiers, " +
+            wire::format_size(count_field(stored, "window_bytes"));
   const std::string oldest = text_field(stored, "oldest");
   if (!oldest.empty()) text += ", from " + oldest + " to " + text_field(stored, "newest");
   return text;
@@ -131,8 +134,9 @@ void print_store(const Json& report) {
   if (rules.empty()) return;
   Table table({{"NAMESPACE"}, {"SELECTOR"}, {"KEEP"}}, stdout);
   for (const Json& rule : rules) {
-    table.row(
-        {text_field(rule, "namespace"), text_field(rule, "select"), text_field(rule, "keep")});
+    const std::string then = text_field(rule, "then");
+    table.row({text_field(rule, "namespace"), text_field(rule, "select"),
+               text_field(rule, "keep") + (then.empty() ? "" : ", then " + then)});
   }
   table.flush();
 }

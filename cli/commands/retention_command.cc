@@ -236,6 +236,12 @@ int run_preview(const RetentionArguments& given) {
           "\n");
   if (const std::uint64_t thinned = count_field(document, "thinned_readings"); thinned > 0)
     write_out(stdout, count_text(thinned) + " readings become windows\n");
+  const auto tiers = document.find("tiers");
+  for (const nlohmann::json& tier : tiers == document.end() ? nlohmann::json::array() : *tiers) {
+    write_out(stdout, "tier " + printable(text_field(tier, "tier")) + ": about " +
+                          count_text(count_field(tier, "windows")) + " windows, " +
+                          wire::format_size(count_field(tier, "bytes")) + "\n");
+  }
   if (const std::uint64_t windows = count_field(document, "erased_windows"); windows > 0)
     write_out(stdout, count_text(windows) + " windows of tiers go at once\n");
   if (const std::string note = erasure_level_note(document); !note.empty())

@@ -54,9 +54,13 @@ int run_where(const WhereArguments& arguments) {
                or_dash(words_field(file, "locations"))});
   }
   table.flush();
+  const std::uint64_t window_bytes = count_field(document, "window_bytes");
   write_out(stdout, count_text(count_field(document, "series")) + " series hold " +
                         wire::format_size(count_field(document, "bytes")) + " in " +
-                        count_text(document["files"].size()) + " files\n");
+                        count_text(document["files"].size()) + " files" +
+                        (window_bytes == 0
+                             ? "\n"
+                             : ", " + wire::format_size(window_bytes) + " windows of tiers\n"));
   return finish_stdout();
 }
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include "wire/reading_key.h"
+
 namespace edgecase::catalog {
 namespace {
 
@@ -44,6 +46,28 @@ Result<TierSpace> ensure_tier_space(Engine& engine, NamespaceId readings, std::i
   options.scope_bytes = 4;  // the device, as of readings
   EC_ASSIGN_OR_RETURN(const NamespaceId id, engine.create_namespace(name, options));
   return TierSpace{id, every_ns};
+}
+
+KeySpan windows_span(const TierSpace& tier, const SeriesId& series) {
+  const auto prefix_of = [&](TierColumn column) {
+    const SeriesId id = tier_series(tier.id, series, column);
+    Bytes key = wire::make_reading_key({id.device, id.sensor, 0});
+    key.resize(wire::kSeriesPrefixBytes);
+    return key;
+  };
+  return {tier.id, prefix_of(TierColumn::Count),
+          span_of_prefix(tier.id, prefix_of(TierColumn::Numbers)).upper};
+}
+
+Result<WindowAmount> windows_of(Engine& engine, const TierSpace& tier, const SeriesId& series) {
+  if (series.sensor > kTierSensorMax) return WindowAmount{};
+  const KeySpan all = windows_span(tier, series);
+  const SeriesId id = tier_series(tier.id, series, TierColumn::Count);
+  KeyRange counts{all.lower, wire::make_reading_key({id.device, id.sensor + 1, INT64_MIN})};
+  EC_ASSIGN_OR_RETURN(const RangeStats of_counts, engine.range_stats(tier.id, counts, {}));
+  EC_ASSIGN_OR_RETURN(const RangeStats of_all,
+                      engine.range_stats(tier.id, {all.lower, all.upper}, {}));
+  return WindowAmount{of_counts.entries, of_all.stored_bytes};
 }
 
 Status drop_tier_spaces(Engine& engine, NamespaceId readings) {

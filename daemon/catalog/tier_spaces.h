@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "catalog/catalog.h"
+#include "catalog/erased.h"
 #include "edgecase/engine.h"
 
 namespace edgecase::catalog {
@@ -44,5 +45,19 @@ inline SeriesId tier_series(NamespaceId tier, const SeriesId& series, TierColumn
   return {tier, series.device,
           series.sensor << kTierColumnBits | static_cast<std::uint32_t>(column)};
 }
+// All windows that a tier has of a series, with a sensor as above.
+KeySpan windows_span(const TierSpace& tier, const SeriesId& series);
+
+// What tiers hold of a series, or of several.
+struct WindowAmount {
+  std::uint64_t windows = 0, bytes = 0;
+
+  WindowAmount& operator+=(const WindowAmount& more) {
+    windows += more.windows;
+    bytes += more.bytes;
+    return *this;
+  }
+};
+Result<WindowAmount> windows_of(Engine& engine, const TierSpace& tier, const SeriesId& series);
 
 }  // namespace edgecase::catalog

@@ -348,6 +348,7 @@ Result<Json> get_where(HttpContext& context, const Call& call) {
   Json json{{"devices", found.devices},
             {"series", found.series},
             {"bytes", found.bytes},
+            {"window_bytes", found.window_bytes},
             {"files", std::move(files)}};
   if (!found.left_out.empty()) json[kLeftOutMember] = query::left_out_json(found.left_out);
   return json;

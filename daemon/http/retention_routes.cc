@@ -105,6 +105,16 @@ Json tiers_json(const std::vector<wire::Tier>& tiers) {
   return list;
 }
 
+Json tier_previews_json(const std::vector<retention::PreviewTier>& tiers) {
+  Json list = Json::array();
+  for (const retention::PreviewTier& each : tiers) {
+    list.push_back({{"tier", wire::tier_text(each.tier)},
+                    {"windows", each.amount.windows},
+                    {"bytes", each.amount.bytes}});
+  }
+  return list;
+}
+
 Json rule_json(const retention::Rule& rule) {
   Json json = {{"namespace", rule.namespace_name.empty() ? "*" : rule.namespace_name},
                {"select", rule.selector.device + "/" + rule.selector.sensor},
@@ -156,9 +166,11 @@ Json preview_json(HttpContext& context, const retention::Preview& preview) {
                 {"next", wire::time_or_null(series.next_ns)}};
     if (!series.now.tiers.empty()) row["tiers_now"] = tiers_json(series.now.tiers);
     if (!series.then.tiers.empty()) row["tiers_then"] = tiers_json(series.then.tiers);
+    if (!series.tiers.empty()) row["tiers"] = tier_previews_json(series.tiers);
     affected.push_back(std::move(row));
   }
   json["affected"] = std::move(affected);
+  if (!preview.tiers.empty()) json["tiers"] = tier_previews_json(preview.tiers);
   return json;
 }
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "catalog/erased.h"
+#include "catalog/tier_spaces.h"
 #include "wire/reading_key.h"
 
 namespace edgecase::query {
@@ -20,10 +21,11 @@ Bytes prefix_of(const catalog::SeriesId& id, std::size_t bytes) {
   return key;
 }
 
-// Ranges of keys to ask for, each with the locations it stands for.
+// Keys to ask for, with the locations they stand for.
 struct Wanted {
   catalog::KeySpan span;
   std::set<std::string> locations;
+  bool are_windows = false;
 };
 
 class Collector {
@@ -43,12 +45,19 @@ class Collector {
       file.share.bytes = before + bytes;
       file.locations.insert(wanted.locations.begin(), wanted.locations.end());
       bytes_ += bytes;
+      if (wanted.are_windows) window_bytes_ += bytes;
     }
     return ok();
+  }
+  const std::vector<catalog::TierSpace>& tiers_of(NamespaceId id) {
+    const auto [at, is_new] = tiers_.try_emplace(id);
+    if (is_new) at->second = catalog::tier_spaces_of(engine_, id);
+    return at->second;
   }
 
   void finish(Whereabouts& found) {
     found.bytes = bytes_;
+    found.window_bytes = window_bytes_;
     for (auto& [path, file] : files_) found.files.push_back(std::move(file));
     std::stable_sort(found.files.begin(), found.files.end(),
                      [](const auto& a, const auto& b) { return a.share.bytes > b.share.bytes; });
@@ -57,22 +66,31 @@ class Collector {
  private:
   Engine& engine_;
   std::map<std::string, Whereabouts::File> files_;
-  std::uint64_t bytes_ = 0;
+  std::map<NamespaceId, std::vector<catalog::TierSpace>> tiers_;
+  std::uint64_t bytes_ = 0, window_bytes_ = 0;
 };
 
-// The series of one device, in which files they are.
+// The series of one device, in which files they are, and their windows.
 Status locate_device(const catalog::Catalog& catalog, const std::vector<SeriesEntry>& entries,
                      const std::set<std::string>& locations, Collector& collector) {
   const SeriesEntry& first = entries.front();
   const std::size_t all =
       catalog.select_rows(first.namespace_name, {wire::escape_name(first.device), "*"}).size();
-  const std::size_t prefix_bytes =
-      all == entries.size() ? sizeof(first.id.device) : wire::kSeriesPrefixBytes;
+  if (all == entries.size()) {
+    const Bytes device = prefix_of(first.id, sizeof(first.id.device));
+    const NamespaceId id = first.id.namespace_id;
+    EC_TRY(collector.add({catalog::span_of_prefix(id, device), locations}));
+    for (const catalog::TierSpace& tier : collector.tiers_of(id))
+      EC_TRY(collector.add({catalog::span_of_prefix(tier.id, device), locations, true}));
+    return ok();
+  }
   for (const SeriesEntry& entry : entries) {
+    const NamespaceId id = entry.id.namespace_id;
     EC_TRY(collector.add(
-        {catalog::span_of_prefix(entry.id.namespace_id, prefix_of(entry.id, prefix_bytes)),
-         locations}));
-    if (all == entries.size()) break;
+        {catalog::span_of_prefix(id, prefix_of(entry.id, wire::kSeriesPrefixBytes)), locations}));
+    if (entry.id.sensor > catalog::kTierSensorMax) continue;
+    for (const catalog::TierSpace& tier : collector.tiers_of(id))
+      EC_TRY(collector.add({catalog::windows_span(tier, entry.id), locations, true}));
   }
   return ok();
 }
@@ -143,9 +161,11 @@ Result<Whereabouts> find_whereabouts(const QueryService& service,
     of_device.push_back(*std::move(entry));
   }
   if (!of_device.empty()) EC_TRY(add_device());
+  const std::string of_all = namespace_name.empty() ? "*" : namespace_name;
   for (const auto& [id, locations] : of_namespaces) {
-    EC_TRY(unless_damaged(namespace_name.empty() ? "*" : namespace_name, "*",
-                          collector.add({{id, {}, {}}, locations})));
+    EC_TRY(unless_damaged(of_all, "*", collector.add({{id, {}, {}}, locations})));
+    for (const catalog::TierSpace& tier : collector.tiers_of(id))
+      EC_TRY(unless_damaged(of_all, "*", collector.add({{tier.id, {}, {}}, locations, true})));
   }
   collector.finish(found);
   return found;

@@ -24,6 +24,7 @@ struct Whereabouts {
     std::set<std::string> locations;  // as said of the devices whose bytes it holds
   };
   std::uint64_t devices = 0, series = 0, bytes = 0;
+  std::uint64_t window_bytes = 0;  // of these: windows of tiers
   std::vector<File> files;  // those with the most bytes first
   LeftOut left_out;         // what is damaged, or of several selectors not there
   Reach reach;

@@ -177,21 +177,24 @@ Result<ComplianceReport::Stored> ComplianceReport::look() const {
       if (owner.empty()) ++stored.devices_without_owner;
       if (metadata.location.empty()) ++stored.devices_without_location;
     }
-    all.add(info);
+    EC_ASSIGN_OR_RETURN(const catalog::SeriesEntry entry,
+                        parts_.catalog.find(info.namespace_name, info.device, info.sensor));
+    EC_ASSIGN_OR_RETURN(const catalog::WindowAmount windows,
+                        windows_of(parts_.engine, parts_.retention, entry.id));
+    all.add(info, windows);
     if (!owner.empty()) {
-      by_owner[owner].add(info);
+      by_owner[owner].add(info, windows);
       by_owner[owner].devices += is_new_device ? 1 : 0;
       // One that is not among them by now never will be.
       if (by_owner.size() > kOwnersNamedMax) by_owner.erase(std::prev(by_owner.end()));
     }
-    EC_ASSIGN_OR_RETURN(const catalog::SeriesEntry entry,
-                        parts_.catalog.find(info.namespace_name, info.device, info.sensor));
     if (parts_.retention.retention_ns(entry) == kRetentionForever) ++stored.series_kept_forever;
   }
   stored.left_out = query::left_out_json(*listing.left_out());
   stored.series = all.series;
   stored.readings = all.readings;
   stored.bytes = all.bytes;
+  stored.windows = all.windows;
   stored.oldest_ns = all.oldest_ns;
   stored.newest_ns = all.newest_ns;
   EC_ASSIGN_OR_RETURN(stored.owners, count_owners());
@@ -203,6 +206,7 @@ Result<ComplianceReport::Stored> ComplianceReport::look() const {
                                {"bytes", amounts.bytes},
                                {"oldest", wire::time_or_null(amounts.oldest_ns)},
                                {"newest", wire::time_or_null(amounts.newest_ns)}});
+    append_windows(amounts.windows, stored.by_owner.back());
   }
   return stored;
 }
@@ -278,6 +282,7 @@ Result<Json> ComplianceReport::of_store() const {
               {"erasures", std::move(erased)},
               {"active_tokens", tokens},
               {"settings", settings_json()}};
+  append_windows(stored.windows, report["stored"]);
   if (!stored.left_out.empty()) report[kLeftOutMember] = stored.left_out;
   return report;
 }

@@ -15,6 +15,7 @@
 #include "auth/token_store.h"
 #include "catalog/catalog.h"
 #include "catalog/device_index.h"
+#include "catalog/tier_spaces.h"
 #include "config/settings.h"
 #include "edgecase/clock.h"
 #include "edgecase/engine.h"
@@ -70,6 +71,7 @@ class ComplianceReport {
   // What the degrees of features depend on, beside the settings.
   struct Stored {
     std::uint64_t series = 0, devices = 0, readings = 0, bytes = 0;
+    catalog::WindowAmount windows;
     std::uint64_t series_kept_forever = 0;
     std::uint64_t devices_without_owner = 0, devices_without_location = 0;
     std::uint64_t owners = 0;

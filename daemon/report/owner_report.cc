@@ -39,6 +39,8 @@ Json series_object(const OwnerReport::Series& series, const std::string& sensor)
   return {{"sensor", sensor},
           {"readings", series.readings},
           {"bytes", series.bytes},
+          {"windows", series.windows.windows},
+          {"window_bytes", series.windows.bytes},
           {"oldest", time_or_null(series.has_first, series.first_ns)},
           {"newest", time_or_null(series.has_last, series.last_ns)},
           {"keep", wire::keep_text(series.keep_ns)}};
@@ -48,10 +50,11 @@ Status is_changed() {
   return busy("what is said of these devices has changed while it was told");
 }
 
-OwnerReport::Series numbers_of(const query::SeriesInfo& info, catalog::SeriesRow row,
-                               std::int64_t keep_ns) {
+OwnerReport::Series numbers_of(const query::SeriesInfo& info, const catalog::WindowAmount& windows,
+                               catalog::SeriesRow row, std::int64_t keep_ns) {
   return {info.count,
           info.stored_bytes,
+          windows,
           info.first_ns.value_or(0),
           info.last_ns.value_or(0),
           keep_ns,
@@ -145,9 +148,12 @@ Result<OwnerReport> ComplianceReport::of_owner(
     if (!more) break;
     EC_ASSIGN_OR_RETURN(const catalog::SeriesEntry entry,
                         parts_.catalog.find(info.namespace_name, info.device, info.sensor));
-    all.add(info);
+    EC_ASSIGN_OR_RETURN(const catalog::WindowAmount windows,
+                        windows_of(parts_.engine, parts_.retention, entry.id));
+    all.add(info, windows);
     recipients.look_at(info);
-    report.series.push_back(numbers_of(info, listing.row(), parts_.retention.retention_ns(entry)));
+    report.series.push_back(
+        numbers_of(info, windows, listing.row(), parts_.retention.retention_ns(entry)));
   }
   EC_ASSIGN_OR_RETURN(const std::uint64_t devices, count_devices(owner, told));
   catalog::DeviceFilter deciding = catalog::owned_by(owner);
@@ -167,6 +173,7 @@ Result<OwnerReport> ComplianceReport::of_owner(
                          {"recipients", recipients.json()},
                          {"erasures", std::move(erased)},
                          {"automated_decisions", !decides.empty()}};
+  append_windows(all.windows, report.document["stored"]);
   if (!listing.left_out()->empty())
     report.document[kLeftOutMember] = query::left_out_json(*listing.left_out());
   return report;

@@ -4,7 +4,7 @@
 //   {"owner","made","stored","devices":[{...,"series":[...]}],"recipients","erasures",
 //    "automated_decisions", ...}
 //
-// It may be longer than memory has room for: numbers of its series are kept, 48 bytes each; names,
+// It may be longer than memory has room for: numbers of its series are kept, 64 bytes each; names,
 // and what is said of devices, are looked up each time that its text is written. One thread.
 #pragma once
 
@@ -22,6 +22,7 @@ struct OwnerReport {
   // One series, as it was found.
   struct Series {
     std::uint64_t readings = 0, bytes = 0;
+    catalog::WindowAmount windows;
     std::int64_t first_ns = 0, last_ns = 0, keep_ns = 0;
     catalog::SeriesRow row = 0;
     bool has_first = false, has_last = false;

@@ -8,6 +8,22 @@
 #include "wire/reading_key.h"
 
 namespace edgecase::retention {
+namespace {
+
+// A window is this many times as much as a reading, where no window says so: a count, which hardly
+// changes, and five numbers like the readings.
+constexpr std::uint64_t kReadingsPerWindow = 5;
+
+// Windows that hold readings from `first_ns` on: no more than there are readings.
+std::uint64_t windows_for(std::int64_t first_ns, std::int64_t last_ns, std::int64_t every_ns,
+                          std::uint64_t readings) {
+  std::int64_t span_ns = 0;
+  if (last_ns < first_ns) return 0;
+  if (__builtin_sub_overflow(last_ns, first_ns, &span_ns)) return readings;
+  return std::min(readings, static_cast<std::uint64_t>(span_ns / every_ns) + 1);
+}
+
+}  // namespace
 
 // With mutex_ held. `readings` is what the series holds.
 Result<PreviewSeries> RetentionService::preview_series(const std::vector<Rule>& next,
@@ -50,11 +66,47 @@ Result<PreviewSeries> RetentionService::preview_series(const std::vector<Rule>& 
     series.thinned = gone.entries;
   }
   EC_ASSIGN_OR_RETURN(series.oldest_ns, first_time(going));
+  EC_TRY(preview_tiers(entry, gone.stored_bytes, now_ns, series));
   EC_ASSIGN_OR_RETURN(series.next_ns, first_time({going.upper, all.upper}));
   if (series.next_ns &&
       __builtin_add_overflow(*series.next_ns, series.then.raw_ns, &*series.next_ns))
     series.next_ns.reset();
   return series;
+}
+
+// `bytes`: of the readings that are due.
+Status RetentionService::preview_tiers(const catalog::SeriesEntry& entry, std::uint64_t bytes,
+                                       std::int64_t now_ns, PreviewSeries& series) const {
+  std::int64_t due_ns = 0;
+  if (series.then.tiers.empty() || __builtin_sub_overflow(now_ns, series.then.raw_ns, &due_ns))
+    return ok();
+  ReadOptions backwards;
+  backwards.direction = Direction::Reverse;
+  const KeyRange due{wire::make_reading_key({entry.id.device, entry.id.sensor, INT64_MIN}),
+                     wire::make_reading_key({entry.id.device, entry.id.sensor, due_ns})};
+  EC_ASSIGN_OR_RETURN(const auto last, engine_.scan(entry.id.namespace_id, due, backwards));
+  const std::vector<catalog::TierSpace> spaces =
+      catalog::tier_spaces_of(engine_, entry.id.namespace_id);
+  for (const wire::Tier& tier : series.then.tiers) {
+    PreviewTier& shown = series.tiers.emplace_back(PreviewTier{tier, {}});
+    for (const catalog::TierSpace& space : spaces) {
+      if (space.every_ns != tier.every_ns) continue;
+      EC_ASSIGN_OR_RETURN(shown.amount, catalog::windows_of(engine_, space, entry.id));
+    }
+    if (series.thinned == 0 || !series.oldest_ns || !last->valid()) continue;
+    const std::int64_t last_ns = wire::time_of_reading_key(last->key().data());
+    const std::uint64_t per_window = shown.amount.windows > 0
+                                         ? shown.amount.bytes / shown.amount.windows + 1
+                                         : kReadingsPerWindow * bytes / series.thinned + 1;
+    std::int64_t first_ns = *series.oldest_ns, kept_ns = 0;
+    // What its tier would not keep does not become a window that stays.
+    if (tier.keep_ns != kRetentionForever &&
+        !__builtin_sub_overflow(now_ns, tier.keep_ns, &kept_ns))
+      first_ns = std::max(first_ns, kept_ns);
+    const std::uint64_t windows = windows_for(first_ns, last_ns, tier.every_ns, series.thinned);
+    shown.amount += {windows, windows * per_window};
+  }
+  return ok();
 }
 
 // Windows that the tiers of `then` keep no longer, or that are of none of them.
@@ -127,6 +179,7 @@ Result<Preview> RetentionService::preview_under(const std::vector<Rule>& next,
     of_one.bytes = series.bytes;
     of_one.thinned = series.thinned;
     of_one.windows = series.windows;
+    of_one.tiers = series.tiers;
     of_one.oldest_ns = series.oldest_ns;
     of_one.next_ns = series.next_ns;
     if (!series.entry.device.empty()) of_one.affected.push_back(std::move(series));
@@ -154,6 +207,16 @@ void Preview::add(Preview more) {
   bytes += more.bytes;
   thinned += more.thinned;
   windows += more.windows;
+  for (const PreviewTier& each : more.tiers) {
+    const auto known = std::find_if(tiers.begin(), tiers.end(), [&](const PreviewTier& other) {
+      return other.tier == each.tier;
+    });
+    if (known == tiers.end()) {
+      tiers.push_back(each);
+    } else {
+      known->amount += each.amount;
+    }
+  }
   take_earlier(oldest_ns, more.oldest_ns);
   take_earlier(next_ns, more.next_ns);
   for (PreviewSeries& each : more.affected) {

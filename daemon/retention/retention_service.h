@@ -51,6 +51,12 @@ struct Rule {
   wire::Keeping keeping() const { return {retention_ns, tiers}; }
 };
 
+// What a tier will hold once the readings that are due have become its windows: about, and at most.
+struct PreviewTier {
+  wire::Tier tier;
+  catalog::WindowAmount amount;
+};
+
 // What a rule would do, or what those that are there will do.
 struct PreviewSeries {
   catalog::SeriesEntry entry;
@@ -59,6 +65,7 @@ struct PreviewSeries {
   std::uint64_t bytes = 0;                // what they take in the value layer
   std::uint64_t thinned = 0;              // readings that would become windows at once
   std::uint64_t windows = 0;              // of tiers, that would go at once
+  std::vector<PreviewTier> tiers;         // of `then`
   std::optional<std::int64_t> oldest_ns;  // of them
   std::optional<std::int64_t> next_ns;    // when the first of the rest would go; none: never
 };
@@ -68,6 +75,7 @@ struct Preview {
   std::uint64_t count = 0;     // would go at once
   std::uint64_t bytes = 0;
   std::uint64_t thinned = 0, windows = 0;  // as of a series
+  std::vector<PreviewTier> tiers;          // of all series together
   std::optional<std::int64_t> oldest_ns;
   std::optional<std::int64_t> next_ns;
   std::vector<PreviewSeries> affected;  // those of which something goes, at once or later
@@ -203,6 +211,8 @@ class RetentionService {
   Result<PreviewSeries> preview_series(const std::vector<Rule>& next,
                                        const catalog::SeriesEntry& entry, std::int64_t now_ns,
                                        std::uint64_t& readings) const EC_REQUIRES(mutex_);
+  Status preview_tiers(const catalog::SeriesEntry& entry, std::uint64_t bytes, std::int64_t now_ns,
+                       PreviewSeries& series) const;
   Result<std::uint64_t> windows_going(const catalog::SeriesEntry& entry, const wire::Keeping& then,
                                       std::int64_t now_ns) const;
 

@@ -39,18 +39,6 @@ KeyRange readings_before(const catalog::SeriesId& id, std::int64_t before_ns) {
           wire::make_reading_key({id.device, id.sensor, before_ns})};
 }
 
-// All windows that a tier has of a series go.
-void remove_windows(NamespaceId tier, const catalog::SeriesId& series, WriteBatch& batch) {
-  const auto prefix_of = [&](catalog::TierColumn column) {
-    const catalog::SeriesId id = catalog::tier_series(tier, series, column);
-    Bytes key = wire::make_reading_key({id.device, id.sensor, 0});
-    key.resize(wire::kSeriesPrefixBytes);
-    return key;
-  };
-  batch.remove_range(tier, prefix_of(catalog::TierColumn::Count),
-                     catalog::span_of_prefix(tier, prefix_of(catalog::TierColumn::Numbers)).upper);
-}
-
 }  // namespace
 
 TierMaker::TierMaker(Engine& engine, catalog::Catalog& catalog,
@@ -338,7 +326,9 @@ Status TierMaker::follow_rule(const Task& task, const TierMark& mark) {
   }
   for (const std::int64_t every_ns : mark.every_ns) {
     const auto space = space_of(every_ns);
-    if (!holds(wanted, every_ns) && space != spaces.end()) remove_windows(space->id, id, last);
+    if (holds(wanted, every_ns) || space == spaces.end()) continue;
+    const catalog::KeySpan windows = catalog::windows_span(*space, id);
+    last.remove_range(space->id, windows.lower, windows.upper);
   }
   retention::TierMarks::append(retention_.records(), id, next, last);
   EC_TRY(engine_.write(last, Durability::Sync));

@@ -52,6 +52,27 @@ class Tiers(unittest.TestCase):
     def raw(self, device="kitchen"):
         return len(self.ok("query", device, "--format", "ndjson").stdout.splitlines())
 
+    def check_reports(self):
+        """`where` and `report` know of the windows, 120 of a minute and 2 of an hour, beside 720 readings."""
+        where = json.loads(self.ok("where", "kitchen", "--json").stdout)
+        self.assertGreater(where["window_bytes"], 0)
+        self.assertEqual(sum(each["bytes"] for each in where["files"]), where["bytes"])
+        self.assertLessEqual(where["window_bytes"], where["bytes"])
+        self.assertEqual(json.loads(self.ok("where", "kitchen/temp", "--json").stdout)["window_bytes"],
+                         where["window_bytes"])
+        self.assertIn("windows of tiers", self.ok("where", "kitchen").stdout)
+        self.assertEqual(json.loads(self.ok("where", "attic", "--json").stdout)["window_bytes"], 0)
+        stored = json.loads(self.ok("report", "--json").stdout)["stored"]
+        self.assertEqual((stored["readings"], stored["windows"]), (720, 122))
+        self.assertGreater(stored["window_bytes"], 0)
+        text = self.ok("report").stdout
+        self.assertIn("122 windows of tiers", text)
+        self.assertIn("1h, then 1m:90d,1h:forever", text)
+        self.ok("device", "set", "kitchen", "--owner", "anna")
+        owner = json.loads(self.ok("report", "--owner", "anna", "--json").stdout)
+        self.assertEqual(owner["stored"]["windows"], 122)
+        self.assertEqual(owner["devices"][0]["series"][0]["windows"], 122)
+
     def test_readings_become_windows_and_everything_says_so(self):
         self.post("kitchen", range(self.begin_ns, self.begin_ns + 2 * HOUR_NS, 10**10))
         self.post("attic", range(self.begin_ns, self.begin_ns + 2 * HOUR_NS, 10**10))
@@ -69,6 +90,11 @@ class Tiers(unittest.TestCase):
         rule = ("kitchen", "1h", "--then", "1m:90d", "--then", "1h:forever")
         preview = json.loads(self.ok("retention", "preview", *rule, "--json").stdout)
         self.assertEqual((preview["erased_readings"], preview["thinned_readings"]), (0, 720))
+        self.assertEqual([(each["tier"], each["windows"]) for each in preview["tiers"]],
+                         [("1m:90d", 120), ("1h:forever", 2)])
+        self.assertGreater(preview["tiers"][0]["bytes"], 10 * preview["tiers"][1]["bytes"])
+        self.assertEqual(preview["affected"][0]["tiers"], preview["tiers"])
+        self.assertRegex(self.ok("retention", "preview", *rule).stdout, r"tier 1m:90d: about 120 windows, \d")
         self.assertEqual(self.place.cli("retention", "set", *rule).returncode, 2)  # asks
         self.ok("retention", "set", *rule, "--yes")
         listed = json.loads(self.ok("retention", "list", "--json").stdout)["rules"]
@@ -78,6 +104,7 @@ class Tiers(unittest.TestCase):
 
         until(lambda: self.raw() == 0, "readings to become windows")
         self.assertEqual(self.raw("attic"), 720)
+        self.check_reports()
         for each in asked:
             rows, note = self.windows(*each)
             self.assertEqual(rows, before[each][0], each)
