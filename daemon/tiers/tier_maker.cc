@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "query/cursors.h"
 #include "query/series_scan.h"
 #include "query/tier_windows.h"
 #include "tiers/window_batch.h"
@@ -336,6 +337,24 @@ Status TierMaker::follow_rule(const Task& task, const TierMark& mark) {
   return ok();
 }
 
+// Since the rule has other tiers than before, the mark may lie within a window of theirs.
+Status TierMaker::go_on_behind(const TierMark& mark, const Task& task,
+                               std::span<const catalog::TierSpace> tiers,
+                               const ReadOptions& options, WindowBatch& windows) {
+  if (mark.before_ns == INT64_MIN) return ok();
+  for (std::size_t i = 0; i < tiers.size(); ++i) {
+    const std::int64_t begin_ns = query::window_start(mark.before_ns, tiers[i].every_ns);
+    std::int64_t end_ns = 0;
+    if (begin_ns == mark.before_ns || __builtin_add_overflow(begin_ns, tiers[i].every_ns, &end_ns))
+      continue;
+    EC_ASSIGN_OR_RETURN(const auto begun,
+                        query::TierWindows::open(engine_, tiers[i], task.series.id, begin_ns,
+                                                 end_ns, query::kAllTierColumns, options));
+    if (begun->valid()) windows.go_on(i, begun->window());
+  }
+  return ok();
+}
+
 // Whether there is more of the series to do.
 Result<bool> TierMaker::make_piece(const Task& task, std::span<const catalog::TierSpace> tiers) {
   const erase::Fences::Pass pass = fences_.enter();
@@ -356,6 +375,8 @@ Result<bool> TierMaker::make_piece(const Task& task, std::span<const catalog::Ti
   WriteBatch batch;
   batch.set_makes_room();
   WindowBatch windows(task.series.id, tiers, batch);
+  const TierMark before = retention_.marks().find(task.series.id);
+  EC_TRY(go_on_behind(before, task, tiers, options, windows));
   std::uint64_t readings = 0;
   std::int64_t piece_last_ns = INT64_MIN;  // of the coarsest window that is open
   std::int64_t before_ns = task.before_ns;
@@ -389,8 +410,7 @@ Result<bool> TierMaker::make_piece(const Task& task, std::span<const catalog::Ti
   }
   windows.finish();
   const catalog::SeriesId& id = task.series.id;
-  const TierMark mark{before_ns, retention_.marks().find(id).erased_ns,
-                      lengths_of(task.keeping.tiers)};
+  const TierMark mark{before_ns, before.erased_ns, lengths_of(task.keeping.tiers)};
   retention::TierMarks::append(retention_.records(), id, mark, batch);
   const KeyRange gone = readings_before(id, before_ns);
   batch.remove_range(id.namespace_id, gone.lower, gone.upper);

@@ -42,6 +42,8 @@
 
 namespace edgecase::tiers {
 
+class WindowBatch;
+
 // Readings stay up to this part of their retention longer, so that they go in few steps.
 inline constexpr std::int64_t kStepShare = 16;
 // One piece ends with the first window of the coarsest tier behind so many.
@@ -115,6 +117,9 @@ class TierMaker final : public retention::Thinning {
   Status do_all(const std::vector<Task>& tasks) EC_REQUIRES(pass_mutex_);
   Status make(const Task& task) EC_REQUIRES(pass_mutex_);
   Status follow_rule(const Task& task, const retention::TierMark& mark) EC_REQUIRES(pass_mutex_);
+  Status go_on_behind(const retention::TierMark& mark, const Task& task,
+                      std::span<const catalog::TierSpace> tiers, const ReadOptions& options,
+                      WindowBatch& windows);
   Result<bool> make_piece(const Task& task, std::span<const catalog::TierSpace> tiers)
       EC_REQUIRES(pass_mutex_);
   std::optional<std::int64_t> first_due_ns(std::int64_t limit_ns, std::string& why);

@@ -52,12 +52,23 @@ void WindowBatch::turn_to(std::int64_t time_ns) {
   for (Open& open : tiers_) {
     if (open.is_open && time_ns <= open.last_ns) continue;
     if (open.is_open) put(open);
-    open.is_open = true;
-    open.begin_ns = query::window_start(time_ns, open.tier.every_ns);
-    open.last_ns = last_of(time_ns, open.tier.every_ns);
-    open.numbers = 0;
-    for (query::Aggregator& column : open.columns) column.clear();
+    begin(open, time_ns);
   }
+}
+
+void WindowBatch::begin(Open& open, std::int64_t time_ns) {
+  open.is_open = true;
+  open.begin_ns = query::window_start(time_ns, open.tier.every_ns);
+  open.last_ns = last_of(time_ns, open.tier.every_ns);
+  open.numbers = 0;
+  for (query::Aggregator& column : open.columns) column.clear();
+}
+
+void WindowBatch::go_on(std::size_t tier, const query::TierWindow& window) {
+  Open& open = tiers_[tier];
+  begin(open, window.begin_ns);
+  open.numbers = window.numbers;
+  for (query::Aggregator& column : open.columns) column.add(window);
 }
 
 void WindowBatch::add(const wire::Numbers& numbers) {

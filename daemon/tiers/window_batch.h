@@ -19,6 +19,9 @@ class WindowBatch {
   WindowBatch(const catalog::SeriesId& series, std::span<const catalog::TierSpace> tiers,
               WriteBatch& batch);
 
+  // Before anything else: what the tier with that number has already of the window that goes on.
+  void go_on(std::size_t tier, const query::TierWindow& window);
+
   // Where the finest window that holds `time_ns` ends: its last instant.
   std::int64_t finest_last_ns(std::int64_t time_ns) const;
   // The same of the coarsest.
@@ -44,6 +47,7 @@ class WindowBatch {
     std::uint64_t numbers = 0;
   };
 
+  static void begin(Open& open, std::int64_t time_ns);
   // Puts windows that do not hold the time, and opens others.
   void turn_to(std::int64_t time_ns);
   void put(Open& open);

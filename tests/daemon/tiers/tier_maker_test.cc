@@ -237,6 +237,27 @@ TEST_CASE("tiers: a rule that changes holds for what is stored") {
   CHECK(store.write("temp", kNow - 5 * kHour, Value::of_float64(1)));
 }
 
+TEST_CASE("tiers: a window that a rule's change cuts goes on where it was") {
+  TieredStore store;
+  store.write("temp", ten_hours());
+  std::map<Aggregate, std::string> before;
+  for (const Aggregate aggregate : kAnswered)
+    before[aggregate] = store.ask("kitchen/temp", 3 * kHour, aggregate);
+  store.set("*/*", "2h then 1m:1d then 1h:forever");
+  store.pass();
+  store.set("*/*", "1h then 1m:1d then 3h:forever");
+  for (std::int64_t hours = 1; hours < 8; ++hours) {
+    store.engine.set_expiry_now_ns(kNow + hours * kHour);
+    store.pass();
+    for (const Aggregate aggregate : kAnswered) {
+      CAPTURE(wire::aggregate_name(aggregate));
+      CAPTURE(hours);
+      CHECK(store.ask("kitchen/temp", 3 * kHour, aggregate) == before[aggregate]);
+    }
+  }
+  CHECK(store.raw() == 0);
+}
+
 TEST_CASE("tiers: windows expire by the rule of their tier") {
   TieredStore store;
   store.write("temp", ten_hours());
