@@ -184,6 +184,7 @@ class ScanIterator final : public Iterator {
       at_range_ = range_;
       pass_until(target);
       if (!std::exchange(at_whole_range_, true)) merge_ = make_merge_(at_, range_);
+      is_past_damage_ = false;
     }
     merge_->seek(target);
     settle();
@@ -319,7 +320,8 @@ class ScanIterator final : public Iterator {
       run_ = {};
       if (!on_damage_ || !goes_on()) break;
     }
-    if (status_.ok() && !merge_->status().ok()) status_ = host_.explain(merge_->status());
+    if (status_.ok() && !is_past_damage_ && !merge_->status().ok())
+      status_ = host_.explain(merge_->status());
   }
 
   // What is left of the range begins behind `full_key` (reverse: ends before it).
@@ -346,13 +348,19 @@ class ScanIterator final : public Iterator {
 
   // The merge has ended. Whether another part of the range is to be merged.
   bool goes_on() {
-    if (!merge_->status().ok() && !step_over_damage()) return false;
+    if (!merge_->status().ok()) {
+      if (!step_over_damage()) return false;
+      // Where the damage reaches over both ends of the range, no other merge takes its place.
+      is_past_damage_ = true;
+      at_whole_range_ = false;
+    }
     while (!left_.empty()) {
       at_range_ = std::move(left_.back());
       left_.pop_back();
       at_whole_range_ = false;
       if (at_range_.empty()) continue;
       merge_ = make_merge_(at_, at_range_);
+      is_past_damage_ = false;
       return true;
     }
     return false;
@@ -429,6 +437,7 @@ class ScanIterator final : public Iterator {
   FullKeyRange at_range_;
   std::vector<FullKeyRange> left_;
   bool at_whole_range_ = true;        // merge_ is of the whole range
+  bool is_past_damage_ = false;       // merge_ met it, and nothing else is left
   std::span<const EntryView> run_;    // what the merge gave last
   const EntryView* entry_ = nullptr;  // of run_, while valid_
   bool valid_ = false;
