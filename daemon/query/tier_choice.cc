@@ -58,6 +58,9 @@ TierReading read_tiers(const Engine& engine, const retention::TierMarks& marks,
   if (!columns || marks.latest_ns() <= from_ns) return reading;
   reading.columns = *columns;
   reading.every_ns = every_ns;
+  reading.before = [&marks](const catalog::SeriesEntry& series) {
+    return marks.find(series.id).before_ns;
+  };
   reading.choose = [&engine, &marks, every_ns](
                        const catalog::SeriesEntry& series) -> std::optional<catalog::TierSpace> {
     const auto tier_ns = tier_for(marks.find(series.id), every_ns);

@@ -40,7 +40,9 @@ Result<std::unique_ptr<TierWindows>> TierWindows::open(
   std::unique_ptr<TierWindows> windows(new TierWindows(tier, options.direction));
   windows->series_ = series;
   if (series.sensor > catalog::kTierSensorMax) return windows;
-  const std::int64_t first_ns = first_begin_ns(from_ns, tier.every_ns);
+  // Without a beginning damage has none that is known, as of readings.
+  const bool is_from_ever = from_ns == std::numeric_limits<std::int64_t>::min();
+  const std::int64_t first_ns = is_from_ever ? from_ns : first_begin_ns(from_ns, tier.every_ns);
   const std::int64_t behind_ns =
       to_ns ? end_ns(*to_ns, tier.every_ns) : std::numeric_limits<std::int64_t>::max();
   if (first_ns >= behind_ns) return windows;
