@@ -40,6 +40,11 @@ KeyRange readings_before(const catalog::SeriesId& id, std::int64_t before_ns) {
           wire::make_reading_key({id.device, id.sensor, before_ns})};
 }
 
+Status damaged(const catalog::SeriesEntry& series) {
+  return corruption(series.device + "/" + series.sensor +
+                    " stays as it is: some of its readings are damaged");
+}
+
 }  // namespace
 
 TierMaker::TierMaker(Engine& engine, catalog::Catalog& catalog,
@@ -185,12 +190,17 @@ Status TierMaker::erase_hidden(bool waits) {
 }
 
 // The first reading of a series; none: nothing lies before that time.
-Result<std::optional<std::int64_t>> TierMaker::first_ns(const catalog::SeriesId& series,
+Result<std::optional<std::int64_t>> TierMaker::first_ns(const catalog::SeriesEntry& series,
                                                         std::int64_t before_ns) {
   std::optional<std::int64_t> time_ns;
+  bool is_damaged = false;
+  ReadOptions options;
+  options.on_damage = [&is_damaged](const DamagedKeys&) { is_damaged = true; };
   EC_ASSIGN_OR_RETURN(
       const auto first,
-      engine_.scan(series.namespace_id, readings_before(series, before_ns), without_damaged()));
+      engine_.scan(series.id.namespace_id, readings_before(series.id, before_ns), options));
+  EC_TRY(first->status());
+  if (is_damaged) return damaged(series);
   if (first->valid()) time_ns = wire::time_of_reading_key(first->key().data());
   return time_ns;
 }
@@ -208,7 +218,9 @@ Result<std::optional<TierMaker::Task>> TierMaker::task_of(const catalog::SeriesE
   }
   const bool has_changed =
       !mark.every_ns.empty() && mark.every_ns != lengths_of(task.keeping.tiers);
-  if (!task.keeping.tiers.empty()) EC_TRY(set_time(due, task));
+  const Status is_set = task.keeping.tiers.empty() ? ok() : set_time(due, task);
+  // Windows follow their rule whatever ails the readings.
+  if (!is_set.ok() && !has_changed) return is_set;
   if (task.before_ns == INT64_MIN && !has_changed) return none;
   return std::optional<Task>(std::move(task));
 }
@@ -222,7 +234,7 @@ Status TierMaker::set_time(const Due& due, Task& task) {
     return ok();
   const auto before_ns = coarsest_begin_ns(task.keeping, oldest_ns);
   if (!before_ns) return ok();
-  EC_ASSIGN_OR_RETURN(const auto first, first_ns(task.series.id, *before_ns));
+  EC_ASSIGN_OR_RETURN(const auto first, first_ns(task.series, *before_ns));
   if (!first) return ok();
   if (due.thin_ns) {
     task.before_ns = *before_ns;
@@ -405,8 +417,7 @@ Result<bool> TierMaker::make_piece(const Task& task, std::span<const catalog::Ti
   }
   EC_TRY(scan.status());
   if (!scan.damaged().of_series.empty()) {
-    return corruption(task.series.device + "/" + task.series.sensor +
-                      " stays as it is: some of its readings are damaged");
+    return damaged(task.series);
   }
   windows.finish();
   const catalog::SeriesId& id = task.series.id;

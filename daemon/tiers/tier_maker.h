@@ -112,7 +112,7 @@ class TierMaker final : public retention::Thinning {
   Status set_time(const Due& due, Task& task);
   // Adds to `value_bytes` what goes.
   Status do_due(const Due& due, std::uint64_t& value_bytes) EC_REQUIRES(pass_mutex_);
-  Result<std::optional<std::int64_t>> first_ns(const catalog::SeriesId& series,
+  Result<std::optional<std::int64_t>> first_ns(const catalog::SeriesEntry& series,
                                                std::int64_t before_ns);
   Status do_all(const std::vector<Task>& tasks) EC_REQUIRES(pass_mutex_);
   Status make(const Task& task) EC_REQUIRES(pass_mutex_);

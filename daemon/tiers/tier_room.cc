@@ -16,7 +16,7 @@ std::optional<std::int64_t> TierMaker::first_due_ns(std::int64_t limit_ns, std::
     const wire::Keeping keeping = retention_.keeping(series);
     if (keeping.tiers.empty() || series.id.sensor > catalog::kTierSensorMax) return;
     if (!first_due_ns) why = "all readings whose rule has tiers are windows, but for the newest";
-    const auto first = first_ns(series.id, limit_ns);
+    const auto first = first_ns(series, limit_ns);
     if (!first.ok()) {
       why = first.status().message();
       return;
