@@ -5,6 +5,8 @@
 //   crash_soak --seed SEED                              one, with its plan and what became of it
 //   crash_soak --plan FILE                              the same from a plan's text
 //
+// --lives tiers: those of tiers_life.h.
+//
 // Exit codes: 0 every promise was held, 1 one was broken, 2 wrong usage
 #include <poll.h>
 
@@ -22,6 +24,7 @@
 
 #include "crash/crash_life.h"
 #include "crash/soak_workers.h"
+#include "crash/tiers_life.h"
 
 namespace {
 
@@ -32,6 +35,7 @@ using SteadyClock = std::chrono::steady_clock;
 constexpr std::uint64_t kRangeSeeds = 1000;
 constexpr double kPrintEverySeconds = 60;
 constexpr int kLookEveryMs = 20;
+constexpr std::size_t kShrunkLives = 500;
 
 volatile std::sig_atomic_t stopping = 0;
 char aborted_message[64] = "";
@@ -54,6 +58,7 @@ struct Arguments {
   std::uint64_t processes = 1;
   const char* log = nullptr;
   const char* commit = "?";
+  bool are_tiers = false;
 };
 
 bool parse(int argc, char** argv, Arguments& arguments) {
@@ -76,6 +81,8 @@ bool parse(int argc, char** argv, Arguments& arguments) {
       arguments.log = value;
     } else if (name == "--commit") {
       arguments.commit = value;
+    } else if (name == "--lives") {
+      arguments.are_tiers = std::strcmp(value, "tiers") == 0;
     } else {
       return false;
     }
@@ -99,6 +106,20 @@ int run_one(const Plan& plan) {
   const Plan small = shrink(plan);
   std::printf("%s# step %zu: %s\n", to_text(small).c_str(), live(small).step,
               live(small).broken.c_str());
+  return 1;
+}
+
+int run_one(const TierPlan& plan) {
+  std::printf("%s", to_text(plan).c_str());
+  std::fflush(stdout);
+  const TierReport report = live_tiers(plan);
+  std::printf("# %" PRIu64 " crashes, %" PRIu64 " readings, %" PRIu64 " late, %" PRIu64
+              " windows, %" PRIu64 " answers\n",
+              report.crashes, report.written, report.late, report.windows, report.answers);
+  if (report.broken.empty()) return 0;
+  const TierPlan small = shrink_tiers(plan, kShrunkLives);
+  std::printf("# %s\n# shrunk:\n%s# %s\n", report.broken.c_str(), to_text(small).c_str(),
+              live_tiers(small).broken.c_str());
   return 1;
 }
 
@@ -173,13 +194,31 @@ bool live_seed(std::uint64_t seed, SoakTotals& totals) {
   return false;
 }
 
+bool live_tier_seed(std::uint64_t seed, SoakTotals& totals) {
+  std::snprintf(aborted_message, sizeof aborted_message, "aborted in seed %" PRIu64 "\n", seed);
+  const TierPlan plan = make_tier_plan(seed);
+  const TierReport report = live_tiers(plan);
+  LifeReport as_others;
+  as_others.crashes = report.crashes;
+  as_others.acknowledged = report.written;
+  as_others.refused = report.late;
+  totals.add(as_others);
+  if (report.broken.empty()) return true;
+  const TierPlan small = shrink_tiers(plan, kShrunkLives);
+  std::printf("# seed %" PRIu64 ": %s\n%s# %s\n\n", seed, report.broken.c_str(),
+              to_text(small).c_str(), live_tiers(small).broken.c_str());
+  std::fflush(stdout);
+  return false;
+}
+
 int soak(const Arguments& arguments) {
   const auto begin = SteadyClock::now();
   const auto passed = [&] {
     return std::chrono::duration<double>(SteadyClock::now() - begin).count();
   };
   const std::uint64_t end = arguments.seeds != 0 ? arguments.first + arguments.seeds : UINT64_MAX;
-  SoakWorkers workers(arguments.processes, arguments.first, end, live_seed);
+  SoakWorkers workers(arguments.processes, arguments.first, end,
+                      arguments.are_tiers ? live_tier_seed : live_seed);
   Ranges ranges(arguments);
   double printed = 0;
   bool written = true;
@@ -206,17 +245,21 @@ int main(int argc, char** argv) {
   if (!parse(argc, argv, arguments)) {
     std::fputs(
         "usage: crash_soak --seeds N | --hours H [--first SEED] [--processes N] [--log FILE "
-        "--commit NAME] | --seed SEED | --plan FILE\n",
+        "--commit NAME] | --seed SEED | --plan FILE, with --lives tiers\n",
         stderr);
     return 2;
   }
   std::signal(SIGINT, on_stop);
   std::signal(SIGTERM, on_stop);
   std::signal(SIGABRT, on_abort);
-  if (arguments.seed != 0) return run_one(make_plan(arguments.seed));
+  if (arguments.seed != 0) {
+    return arguments.are_tiers ? run_one(make_tier_plan(arguments.seed))
+                               : run_one(make_plan(arguments.seed));
+  }
   if (arguments.plan == nullptr) return soak(arguments);
   std::ifstream file(arguments.plan);
   const std::string text{std::istreambuf_iterator<char>(file), {}};
+  if (const auto plan = parse_tier_plan(text)) return run_one(*plan);
   const auto plan = parse_plan(text);
   if (plan) return run_one(*plan);
   std::fprintf(stderr, "%s: no plan\n", arguments.plan);

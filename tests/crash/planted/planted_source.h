@@ -1,4 +1,4 @@
-// The switch of the bugs that source_bugs.py plants in copies of the engine's sources.
+// The switch of the bugs that source_bugs.py plants in copies of sources.
 #pragma once
 
 namespace edgecase::test {
@@ -23,6 +23,12 @@ enum class PlantedSource : unsigned char {
   ExpiryFollowsJump,          // a clock that was set far ahead is believed at once
   ExpiryBelievesStart,        // one that is far ahead at a start is
   OutputRemovedAfterFailure,  // tables go that a failed edit of the manifest may have named
+  StatisticsShadowed,         // statistics of a group answer, of which an overwrite hides some
+  StatisticsErased,           // the same of one of which something was erased
+  RawGoneEarly,               // readings go before their windows are durable
+  TierTwice,                  // readings stay beside their windows
+  MarkLate,                   // a mark follows its windows, and is not of one batch with them
+  LateTaken,                  // a reading is taken of a time that is windows by then
 };
 
 // One at a time, for the whole process.

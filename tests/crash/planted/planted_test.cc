@@ -6,6 +6,7 @@
 #include "crash/crash_life.h"
 #include "crash/planted/planted_drives.h"
 #include "crash/planted/planted_source.h"
+#include "crash/tiers_life.h"
 #include "support/test_share.h"
 
 namespace edgecase::test {
@@ -157,6 +158,31 @@ TEST_CASE("planted: bugs in the engine are found") {
     CAPTURE(seed);
     CHECK(live(erasure_over_restarts(seed)).broken == "");
     CHECK(live(unsynced_segments(seed)).broken == "");
+  }
+}
+
+TEST_CASE("planted: bugs in tiers, and in what answers from statistics, are found") {
+  struct Case {
+    PlantedSource bug;
+    const char* name;
+    std::uint64_t seeds;
+  };
+  for (const Case& each : {Case{PlantedSource::RawGoneEarly, "raw-gone-early", 200},
+                           Case{PlantedSource::TierTwice, "tier-twice", 20},
+                           Case{PlantedSource::MarkLate, "mark-late", 20},
+                           Case{PlantedSource::LateTaken, "late-taken", 20},
+                           Case{PlantedSource::StatisticsShadowed, "statistics-shadowed", 100},
+                           Case{PlantedSource::StatisticsErased, "statistics-erased", 100}}) {
+    if (each.seeds > kSoonSeeds && test_share_percent() < 100) continue;
+    CAPTURE(each.name);
+    plant(each.bug);
+    std::string broken;
+    std::uint64_t seed = 0;
+    while (broken.empty() && seed < each.seeds) broken = live_tiers(make_tier_plan(++seed)).broken;
+    plant(PlantedSource::None);
+    CHECK_FALSE(broken.empty());
+    CHECK(live_tiers(make_tier_plan(seed)).broken == "");
+    MESSAGE(each.name << ": seed " << seed << " of " << each.seeds << ", " << broken);
   }
 }
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Bugs planted in copies of the engine's sources, for the harness to find: `source_bugs.py SOURCE OUTPUT` writes
+"""Bugs planted in copies of sources, for the harness to find: `source_bugs.py SOURCE OUTPUT` writes
 SOURCE with those that are for it, each behind a switch (planted_source.h). The sources know nothing of them."""
 import pathlib
+import re
 import sys
 
 # name: (source, what stands there once, what the bug makes of it). The name is one of PlantedSource.
@@ -97,6 +98,42 @@ BUGS = {
         "expiry_clock.cc",
         "  if (mark_ns == kNoMarkNs) return;\n",
         "  if (planted(PlantedSource::ExpiryBelievesStart) || mark_ns == kNoMarkNs) return;\n"),
+    "StatisticsShadowed": (
+        "merge_cursor.cc",
+        "  return other == kNone || lies_before(end, children_[other].key);\n",
+        "  return planted(PlantedSource::StatisticsShadowed) || other == kNone ||\n"
+        "         lies_before(end, children_[other].key);\n"),
+    "StatisticsErased": (
+        "scan.cc",
+        "           (hidden_.empty() || !hidden_.touches(group_.first, group_.last)) &&\n",
+        "           (planted(PlantedSource::StatisticsErased) || hidden_.empty() ||\n"
+        "            !hidden_.touches(group_.first, group_.last)) &&\n"),
+    "RawGoneEarly": (
+        "tier_maker.cc",
+        "  EC_TRY(engine_.write(batch, Durability::Sync));\n  retention_.marks().set(id, mark);\n",
+        "  if (planted(PlantedSource::RawGoneEarly)) {\n"
+        "    WriteBatch early;\n"
+        "    early.remove_range(id.namespace_id, gone.lower, gone.upper);\n"
+        "    EC_TRY(engine_.write(early, Durability::Sync));\n"
+        "  }\n"
+        "  EC_TRY(engine_.write(batch, Durability::Sync));\n  retention_.marks().set(id, mark);\n"),
+    "TierTwice": (
+        "tier_maker.cc",
+        "  batch.remove_range(id.namespace_id, gone.lower, gone.upper);\n",
+        "  if (!planted(PlantedSource::TierTwice))\n"
+        "    batch.remove_range(id.namespace_id, gone.lower, gone.upper);\n"),
+    "MarkLate": (
+        "tier_maker.cc",
+        "  retention::TierMarks::append(retention_.records(), id, mark, batch);\n"
+        "  const KeyRange gone",
+        "  WriteBatch late;\n"
+        "  retention::TierMarks::append(retention_.records(), id, mark,\n"
+        "                               planted(PlantedSource::MarkLate) ? late : batch);\n"
+        "  const KeyRange gone"),
+    "LateTaken": (
+        "tier_marks.cc",
+        "  if (latest_ns == INT64_MIN) return refused;\n",
+        "  if (planted(PlantedSource::LateTaken) || latest_ns == INT64_MIN) return refused;\n"),
 }
 
 
@@ -110,8 +147,8 @@ def main():
             sys.exit(f"{source}: bug {name} finds its place {text.count(right)} times, not once; mend {__file__}")
         text = text.replace(right, wrong)
     include = '#include "crash/planted/planted_source.h"\n'
-    begin = "namespace edgecase::engine {\n"
-    text = text.replace(begin, begin + "using test::planted;\nusing test::PlantedSource;\n", 1)
+    text = re.sub(r"(?m)^namespace edgecase::\w+ \{\n", r"\g<0>using test::planted;\nusing test::PlantedSource;\n",
+                  text, count=1)
     output.write_text(include + text, encoding="utf-8")
 
 
