@@ -134,6 +134,7 @@ Result<erase::Copied> copied_parameter(const HttpContext& context, const Call& c
   if (!call.has("as_of")) return erase::Copied{};
   EC_ASSIGN_OR_RETURN(const std::int64_t as_of_ns,
                       wire::parse_time_ns(call.parameter("as_of"), context.parts.clock.wall_ns()));
+  context.parts.retention.marks().note_copied(context.parts.clock.wall_ns());
   return erase::Copied{true, as_of_ns};
 }
 

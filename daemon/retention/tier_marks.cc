@@ -98,6 +98,17 @@ void TierMarks::withdraw_all() {
   announced_.clear();
 }
 
+void TierMarks::note_copied(std::int64_t now_ns) {
+  const std::int64_t last_ns = last_copy_ns_.exchange(now_ns);
+  if (last_ns == INT64_MIN || now_ns >= last_ns + kCopyRestNs) first_copy_ns_.store(now_ns);
+}
+
+bool TierMarks::takes_copies(std::int64_t now_ns) const {
+  const std::int64_t first_ns = first_copy_ns_.load(), last_ns = last_copy_ns_.load();
+  return first_ns != INT64_MIN && now_ns < last_ns + kCopyRestNs &&
+         now_ns < first_ns + kCopiesMaxNs;
+}
+
 std::vector<bool> TierMarks::refused(std::span<const wire::Reading> readings,
                                      const catalog::Catalog& catalog) const {
   std::vector<bool> refused;

@@ -59,6 +59,14 @@ class TierMarks {
   void announce(const catalog::SeriesId& series, std::int64_t before_ns) EC_EXCLUDES(mutex_);
   void withdraw_all() EC_EXCLUDES(mutex_);
 
+  // A copy of what was stored once comes in parts, as a restore brings it: meanwhile, and
+  // kCopyRestNs after, its readings are not late, so no tiers are made; kCopiesMaxNs after the
+  // first in any case. By the clock of the store.
+  static constexpr std::int64_t kCopyRestNs = 600'000'000'000;
+  static constexpr std::int64_t kCopiesMaxNs = 86'400'000'000'000;
+  void note_copied(std::int64_t now_ns);
+  bool takes_copies(std::int64_t now_ns) const;
+
   // Which of the readings come late; empty: none. Whoever asks has passed the gate.
   std::vector<bool> refused(std::span<const wire::Reading> readings,
                             const catalog::Catalog& catalog) const EC_EXCLUDES(mutex_);
@@ -88,6 +96,7 @@ class TierMarks {
   // Lists of tiers: as many as rules had, however many series follow them.
   std::vector<std::vector<std::int64_t>> lists_ EC_GUARDED_BY(mutex_);
   std::atomic<std::int64_t> latest_ns_{INT64_MIN};
+  std::atomic<std::int64_t> first_copy_ns_{INT64_MIN}, last_copy_ns_{INT64_MIN};
 };
 
 }  // namespace edgecase::retention

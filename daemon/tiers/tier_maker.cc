@@ -238,6 +238,7 @@ Status TierMaker::set_time(const Due& due, Task& task) {
   if (!first) return ok();
   if (due.thin_ns) {
     task.before_ns = *before_ns;
+    task.is_for_room = true;
     const KeyRange going = readings_before(task.series.id, *before_ns);
     EC_ASSIGN_OR_RETURN(task.value_bytes,
                         engine_.approximate_size(task.series.id.namespace_id, going));
@@ -251,12 +252,14 @@ Status TierMaker::set_time(const Due& due, Task& task) {
   return ok();
 }
 
-Status TierMaker::do_all(const std::vector<Task>& tasks) {
+Status TierMaker::do_all(std::vector<Task>& tasks) {
   if (tasks.empty()) return ok();
   {
     // Whoever is inside has left: what it wrote is in the snapshots that are taken from here on.
     const erase::Fences::Closed closed = fences_.close();
-    for (const Task& task : tasks) {
+    const bool takes_copies = retention_.marks().takes_copies(engine_.expiry_now_ns());
+    for (Task& task : tasks) {
+      if (takes_copies && !task.is_for_room) task.before_ns = INT64_MIN;
       if (task.before_ns != INT64_MIN) retention_.marks().announce(task.series.id, task.before_ns);
     }
   }

@@ -95,6 +95,7 @@ class TierMaker final : public retention::Thinning {
     wire::Keeping keeping;
     std::int64_t before_ns = INT64_MIN;  // readings of earlier are to become windows
     std::uint64_t value_bytes = 0;       // of these, about; where room is made
+    bool is_for_room = false;
   };
   // What is to become windows.
   struct Due {
@@ -114,7 +115,7 @@ class TierMaker final : public retention::Thinning {
   Status do_due(const Due& due, std::uint64_t& value_bytes) EC_REQUIRES(pass_mutex_);
   Result<std::optional<std::int64_t>> first_ns(const catalog::SeriesEntry& series,
                                                std::int64_t before_ns);
-  Status do_all(const std::vector<Task>& tasks) EC_REQUIRES(pass_mutex_);
+  Status do_all(std::vector<Task>& tasks) EC_REQUIRES(pass_mutex_);
   Status make(const Task& task) EC_REQUIRES(pass_mutex_);
   Status follow_rule(const Task& task, const retention::TierMark& mark) EC_REQUIRES(pass_mutex_);
   Status go_on_behind(const retention::TierMark& mark, const Task& task,

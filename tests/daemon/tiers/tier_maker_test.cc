@@ -258,6 +258,33 @@ TEST_CASE("tiers: a window that a rule's change cuts goes on where it was") {
   CHECK(store.raw() == 0);
 }
 
+TEST_CASE("tiers: while a copy comes in parts nothing of it is late") {
+  TieredStore store;
+  store.set("*/*", "1h then 1m:1d then 1h:forever");
+  const auto all = ten_hours();
+  const auto half = std::next(all.begin(), static_cast<std::ptrdiff_t>(all.size() / 2));
+  store.retention->marks().note_copied(kNow);
+  CHECK(store.write("temp", {all.begin(), half}) > 0);
+  store.pass();
+  CHECK(store.columns(kHour) == 0);
+  const auto rest = std::map<std::int64_t, Value>(half, all.end());
+  CHECK(store.write("temp", rest) == rest.size());
+  // A while after the last part they are made.
+  store.engine.set_expiry_now_ns(kNow + retention::TierMarks::kCopyRestNs - 1);
+  store.pass();
+  CHECK(store.columns(kHour) == 0);
+  store.engine.set_expiry_now_ns(kNow + retention::TierMarks::kCopyRestNs);
+  store.pass();
+  CHECK(store.columns(kHour) == 6 * 9);
+  // Copies that never end hold up nobody for more than a day.
+  retention::TierMarks marks;
+  CHECK_FALSE(marks.takes_copies(kNow));
+  for (std::int64_t now_ns = kNow; now_ns < kNow + 50 * kHour; now_ns += 5 * kMinute) {
+    marks.note_copied(now_ns);
+    CHECK(marks.takes_copies(now_ns) == (now_ns < kNow + 24 * kHour));
+  }
+}
+
 TEST_CASE("tiers: windows expire by the rule of their tier") {
   TieredStore store;
   store.write("temp", ten_hours());
