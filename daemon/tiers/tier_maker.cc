@@ -318,9 +318,10 @@ Status TierMaker::follow_rule(const Task& task, const TierMark& mark) {
                                      [=](std::int64_t each) { return every_ns % each == 0; });
     // Finer than all that is kept: it begins at the mark.
     if (source == mark.every_ns.end() || space_of(*source) == spaces.end()) continue;
+    // To the last one, within which the mark may lie.
     EC_ASSIGN_OR_RETURN(const auto windows,
                         query::TierWindows::open(engine_, *space_of(*source), id, INT64_MIN,
-                                                 mark.before_ns, query::kAllTierColumns, options));
+                                                 std::nullopt, query::kAllTierColumns, options));
     WriteBatch made;
     const catalog::TierSpace target = *space_of(every_ns);
     WindowBatch batch(id, {&target, 1}, made);

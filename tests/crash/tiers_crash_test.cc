@@ -56,6 +56,9 @@ TEST_CASE("crash: tiers, regressions") {
   for (const Case& each : {
            Case{"a window that a rule's change cuts was made anew without its older part",
                 "tiers 34 0\nrule\nwrite 415593\npass\nrule 6\n"},
+           Case{"a coarser tier was made without the window that the mark lies in",
+                "tiers 104606 0\ntime 14\nwrite 330529\nrule 11\ntime 14\npass\nrule 9\npass\n"
+                "rule 2\n"},
        }) {
     CAPTURE(each.what);
     const auto plan = parse_tier_plan(each.plan);
