@@ -110,14 +110,16 @@ Status SeriesScan::open_series() {
   if (!tiers_.choose) return ok();
   const auto tier = tiers_.choose(series());
   if (!tier) return ok();
-  // Damage of windows without a known end ends where readings begin.
   ReadOptions options = options_;
-  const Bytes last = wire::make_reading_key({id.device, id.sensor, tiers_.before(series()) - 1});
-  options.on_damage = [tell = options_.on_damage, last](const DamagedKeys& keys) {
-    DamagedKeys bounded = keys;
-    if (!bounded.last) bounded.last = last;
-    tell(bounded);
-  };
+  if (tiers_.before) {
+    // Damage of windows without a known end ends where readings begin.
+    const Bytes last = wire::make_reading_key({id.device, id.sensor, tiers_.before(series()) - 1});
+    options.on_damage = [tell = options_.on_damage, last](const DamagedKeys& keys) {
+      DamagedKeys bounded = keys;
+      if (!bounded.last) bounded.last = last;
+      tell(bounded);
+    };
+  }
   EC_ASSIGN_OR_RETURN(windows_, TierWindows::open(engine_, *tier, id, range_.from_ns, range_.to_ns,
                                                   tiers_.columns, options));
   return ok();

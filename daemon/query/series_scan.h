@@ -68,7 +68,7 @@ struct TierReading {
   using Choice = std::function<std::optional<catalog::TierSpace>(const catalog::SeriesEntry&)>;
 
   Choice choose = nullptr;  // the tier of a series; none: readings alone. Null: of no series
-  // Its mark: no window ends later. Where there is choose.
+  // Its mark: no window ends later. Null: nobody knows.
   std::function<std::int64_t(const catalog::SeriesEntry&)> before = nullptr;
   TierColumnSet columns = kAllTierColumns;
   std::int64_t every_ns = 0;
