@@ -130,11 +130,12 @@ class Exporter {
     EC_ASSIGN_OR_RETURN(to_, absolute_time(range.to, range.zone));
     EC_TRY(make_export_directory(directory_));
     const std::string note = directory_ + "/.edgecase-export.json";
-    const nlohmann::json asked = {{"namespace", request_.namespaces.parameter()},
-                                  {"selector", selection_json()},
-                                  {"format", request_.format},
-                                  {"from_given", range.since.empty() ? range.from : range.since},
-                                  {"to_given", range.to}};
+    nlohmann::json asked = {{"namespace", request_.namespaces.parameter()},
+                            {"selector", selection_json()},
+                            {"format", request_.format},
+                            {"from_given", range.since.empty() ? range.from : range.since},
+                            {"to_given", range.to}};
+    if (request_.tiers) asked["tiers"] = true;
     if (request_.mode == ExportMode::Resume && exists(note)) {
       std::ifstream file(note);
       std::stringstream text;
@@ -201,6 +202,7 @@ class Exporter {
     if (!request_.purpose.empty()) parameters.emplace_back("purpose", request_.purpose);
     if (!from_.empty()) parameters.emplace_back("from", from_);
     if (!to_.empty()) parameters.emplace_back("to", to_);
+    if (request_.tiers) parameters.emplace_back("tiers", "true");
 
     EC_ASSIGN_OR_RETURN(TargetFile file, TargetFile::create(folder.path() + "/" + name, shown));
     Status written;

@@ -26,6 +26,7 @@ struct DirectoryExport {
   std::string directory;
   const std::string& format;
   ExportMode mode;
+  bool tiers = false;  // windows of tiers, too
 };
 
 // Creates it, durably, where there is none; its parent must be there.

@@ -37,18 +37,31 @@ Status write_file(const std::string& path, const std::string& text) {
   return file.commit();
 }
 
-// Returns how many bytes came.
-Result<std::uint64_t> fetch(DaemonClient& client, const OwnerExport& request,
-                            const std::string& path, std::uint64_t readings_expected) {
+struct Fetched {
+  std::uint64_t bytes = 0;
+  bool has_windows = false;  // of tiers, or a text that looks like one
+};
+struct Converted {
+  std::uint64_t readings = 0, windows = 0;
+};
+
+Result<Fetched> fetch(DaemonClient& client, const OwnerExport& request, const std::string& path,
+                      std::uint64_t readings_expected) {
   EC_ASSIGN_OR_RETURN(TargetFile file, TargetFile::create(path));
   Progress progress("export", readings_expected, "readings");
-  std::uint64_t bytes = 0;
+  constexpr std::string_view kWindow = R"(","window":")";
+  Fetched fetched;
+  std::string seam;  // the end of the piece before
   Status written;
   const Status status = client.get(
       path_with(wire::routes::kQuery,
-                {{"ns", "*"}, {"owner", request.owner}, {"format", "ndjson"}}),
+                {{"ns", "*"}, {"owner", request.owner}, {"format", "ndjson"}, {"tiers", "true"}}),
       [&](std::string_view piece) {
-        bytes += piece.size();
+        fetched.bytes += piece.size();
+        seam.append(piece.substr(0, kWindow.size()));
+        fetched.has_windows = fetched.has_windows || seam.find(kWindow) != std::string::npos ||
+                              piece.find(kWindow) != std::string_view::npos;
+        seam = piece.substr(piece.size() - std::min(piece.size(), kWindow.size()));
         written = file.write(piece);
         progress.add(static_cast<std::uint64_t>(std::count(piece.begin(), piece.end(), '\n')),
                      piece.size());
@@ -59,31 +72,36 @@ Result<std::uint64_t> fetch(DaemonClient& client, const OwnerExport& request,
   // Somebody of whom devices are known, but no readings.
   if (status.code() != StatusCode::NotFound) EC_TRY(status);
   EC_TRY(file.commit());
-  return bytes;
+  return fetched;
 }
 
-// The same readings as CSV; returns how many.
-Result<std::uint64_t> convert(const std::string& ndjson_path, const std::string& csv_path) {
+// The same as CSV, which has columns for windows where there may be some.
+Result<Converted> convert(const std::string& ndjson_path, const std::string& csv_path,
+                          bool has_windows) {
   const std::string no_default;
   EC_ASSIGN_OR_RETURN(const std::unique_ptr<ReadingSource> source,
                       ReadingSource::open(ndjson_path, "ndjson", no_default));
   EC_ASSIGN_OR_RETURN(TargetFile file, TargetFile::create(csv_path));
-  wire::ReadingFormatter formatter(wire::ReadingFormat::Csv);
-  std::uint64_t readings = 0;
+  wire::ReadingFormatter formatter(
+      wire::ReadingFormat::Csv, wire::LineNamespaces::NotTold,
+      has_windows ? wire::WindowColumns::Told : wire::WindowColumns::NotTold);
+  Converted converted;
   std::string text;
   formatter.begin(text);
   while (true) {
     wire::ReadingBatch batch;
     EC_ASSIGN_OR_RETURN(const bool more, source->next(batch));
-    for (const wire::Reading& reading : batch.readings) formatter.reading(reading, text);
-    readings += batch.readings.size();
+    for (const wire::Reading& reading : batch.readings) {
+      formatter.reading(reading, text);
+      ++(reading.window == nullptr ? converted.readings : converted.windows);
+    }
     EC_TRY(file.write(text));
     text.clear();
     if (!more) break;
   }
   if (source->bad_lines() > 0) return io_error("the daemon's answer holds lines that are none");
   EC_TRY(file.commit());
-  return readings;
+  return converted;
 }
 
 Status export_files(DaemonClient& client, const OwnerExport& request, std::uint64_t& readings) {
@@ -99,11 +117,18 @@ Status export_files(DaemonClient& client, const OwnerExport& request, std::uint6
   manifest.erase("signature");  // of a document without what is added here
   const std::string ndjson_path = request.directory + "/readings.ndjson";
   EC_ASSIGN_OR_RETURN(
-      const std::uint64_t bytes,
+      const Fetched fetched,
       fetch(client, request, ndjson_path, manifest["stored"].value("readings", std::uint64_t{0})));
-  EC_ASSIGN_OR_RETURN(readings, convert(ndjson_path, request.directory + "/readings.csv"));
-  manifest["files"] = {{{"file", "readings.ndjson"}, {"readings", readings}, {"bytes", bytes}},
-                       {{"file", "readings.csv"}, {"readings", readings}}};
+  EC_ASSIGN_OR_RETURN(
+      const Converted converted,
+      convert(ndjson_path, request.directory + "/readings.csv", fetched.has_windows));
+  readings = converted.readings;
+  manifest["files"] = {
+      {{"file", "readings.ndjson"}, {"readings", readings}, {"bytes", fetched.bytes}},
+      {{"file", "readings.csv"}, {"readings", readings}}};
+  if (converted.windows > 0) {
+    for (auto& file : manifest["files"]) file["windows"] = converted.windows;
+  }
   return write_file(request.directory + "/manifest.json", manifest.dump(2) + "\n");
 }
 
@@ -157,6 +182,7 @@ Status fetch_readings(DaemonClient& client, const OwnerPush& request, UnnamedFil
                                        {"owner", request.owner},
                                        {"format", "ndjson"},
                                        {"export", "true"},
+                                       {"tiers", "true"},
                                        {"transfer", request.location}}),
       [&](std::string_view piece) {
         written = file.write(piece);

@@ -124,6 +124,12 @@ void add_format_option(CLI::App& command, std::string& format) {
       ->excludes(option);
 }
 
+void add_tiers_option(CLI::App& command, bool& tiers) {
+  command.add_flag("--tiers", tiers,
+                   "Also the windows that tiers of retention keep of earlier readings, each with\n"
+                   "count, min, max, sum, mean, first, last. Default: readings alone");
+}
+
 void add_layout_options(CLI::App& command, LayoutArguments& arguments) {
   command
       .add_option("--layout", arguments.layout,

@@ -39,6 +39,9 @@ Status check_layout(const LayoutArguments& arguments, std::string_view format);
 // As the daemon's parameters.
 void append_layout(const LayoutArguments& arguments, Parameters& parameters);
 
+// --tiers.
+void add_tiers_option(CLI::App& command, bool& tiers);
+
 // --format.
 void add_format_option(CLI::App& command, std::string& format);
 // Whether a format is a file of columns, which no terminal shows, and which has no lines.

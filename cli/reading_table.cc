@@ -7,6 +7,7 @@
 #include "json_text.h"
 #include "wire/reading_format.h"
 #include "wire/time_text.h"
+#include "wire/window_columns.h"
 
 namespace edgecase::cli {
 namespace {
@@ -21,7 +22,23 @@ std::vector<Table::Column> columns_of(bool with_namespace, bool with_age) {
   return columns;
 }
 
+// "mean 21.5 of 60 in 1m"; text is counted, no more.
+std::string window_of(const nlohmann::json& reading, const std::string& length) {
+  std::string text, count;
+  for (const auto& [name, value] : reading.items()) {
+    if (name.ends_with(wire::column_suffix(wire::WindowColumn::Count))) count = value.dump();
+    if (!name.ends_with(wire::column_suffix(wire::WindowColumn::Mean)) || !value.is_number())
+      continue;
+    text = "mean ";
+    wire::append_double(value.get<double>(), text);
+    text += " of ";
+  }
+  return text + count + " in " + length;
+}
+
 std::string value_of(const nlohmann::json& reading) {
+  if (const std::string window = text_field(reading, "window"); !window.empty())
+    return window_of(reading, window);
   const auto value = reading.find("value");
   if (value == reading.end()) return "-";
   // A window that cannot be answered: "unavailable", "damaged".

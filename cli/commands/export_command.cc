@@ -37,7 +37,7 @@ struct ExportArguments {
   std::string output;
   std::string format = "csv";
   LayoutArguments layout;
-  bool resume = false;
+  bool resume = false, tiers = false;
 };
 
 bool is_directory_target(const std::string& path) {
@@ -177,7 +177,8 @@ int run_export(const ExportArguments& arguments) {
         arguments.connection, arguments.namespaces,
         arguments.range,      arguments.selection,
         arguments.purpose,    arguments.output,
-        arguments.format,     arguments.resume ? ExportMode::Resume : ExportMode::Fresh};
+        arguments.format,     arguments.resume ? ExportMode::Resume : ExportMode::Fresh,
+        arguments.tiers};
     return export_to_directory(directory);
   }
   Parameters parameters = {{"format", arguments.format}, {"export", "true"}};
@@ -188,6 +189,7 @@ int run_export(const ExportArguments& arguments) {
   if (!arguments.purpose.empty()) parameters.emplace_back("purpose", arguments.purpose);
   append_range(arguments.range, parameters);
   append_layout(arguments.layout, parameters);
+  if (arguments.tiers) parameters.emplace_back("tiers", "true");
   const std::string path = path_with(wire::routes::kQuery, parameters);
   if (arguments.output.empty() || arguments.output == "-") return export_to_stdout(arguments, path);
   return export_to_file(arguments, path);
@@ -235,6 +237,7 @@ void add_export_command(CLI::App& app, Action& action) {
       ->check(CLI::IsMember({"csv", "ndjson", "line", "parquet", "arrow"}))
       ->capture_default_str();
   add_layout_options(*command, arguments->layout);
+  add_tiers_option(*command, arguments->tiers);
   command->add_flag("--resume", arguments->resume,
                     "Continue an export into a directory: files that are there stay");
   add_namespace_options(*command, arguments->namespaces, AllNamespaces::Allowed);
@@ -242,6 +245,7 @@ void add_export_command(CLI::App& app, Action& action) {
   command->footer(help_footer(
       {"edgecase export 'kitchen/*' --since 30d -o kitchen.csv",
        "edgecase export '*/*' --format parquet -o all.parquet",
+       "edgecase export '*/*' --tiers --format ndjson -o all.ndjson",
        "edgecase export '*/*' -A -o backup/ --resume", "edgecase export --owner alice -o alice/",
        "edgecase export --owner alice --to-host https://other.example:8650"}));
   command->callback(

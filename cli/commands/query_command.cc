@@ -26,7 +26,7 @@ struct QueryArguments {
   std::string every;
   std::string aggregate;
   std::optional<std::uint64_t> limit;
-  bool descending = false;
+  bool descending = false, tiers = false;
   LayoutArguments layout;
 };
 
@@ -37,6 +37,11 @@ Status check(const QueryArguments& arguments) {
     EC_ASSIGN_OR_RETURN(const std::int64_t every, wire::parse_duration_ns(arguments.every));
     if (every == 0) return invalid_argument("--every must be longer than nothing, as in 1h");
     if (arguments.aggregate.empty()) return invalid_argument("--every needs --agg, as in mean");
+  }
+  if (arguments.tiers && (!arguments.every.empty() || !arguments.aggregate.empty())) {
+    return invalid_argument(
+        "--tiers prints windows as they are kept: leave it out with --every and --agg, which read "
+        "them by themselves");
   }
   if (!arguments.aggregate.empty()) EC_TRY(wire::parse_aggregate(arguments.aggregate).status());
   return check_layout(arguments.layout, arguments.output.format);
@@ -53,6 +58,7 @@ int run_query(const QueryArguments& arguments) {
     parameters.emplace_back("limit", std::to_string(*arguments.limit));
   }
   if (arguments.descending) parameters.emplace_back("desc", "true");
+  if (arguments.tiers) parameters.emplace_back("tiers", "true");
   append_layout(arguments.layout, parameters);
 
   ReadingOutput output = arguments.output;
@@ -82,6 +88,7 @@ void add_query_command(CLI::App& app, Action& action) {
       "--limit", arguments->limit,
       "Print at most this many readings. Default: all; of a table on a terminal 1000");
   command->add_flag("--desc", arguments->descending, "Newest first. Default: oldest first");
+  add_tiers_option(*command, arguments->tiers);
   add_layout_options(*command, arguments->layout);
   add_format_option(*command, arguments->output.format);
   add_purpose_option(*command, arguments->output.purpose);

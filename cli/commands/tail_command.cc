@@ -41,6 +41,7 @@ struct TailArguments {
   std::string format;
   std::optional<std::uint64_t> limit;
   std::optional<std::size_t> lines;
+  bool tiers = false;
   Zone zone;
 
   // How many readings come first that are there. A script that waits for the next one gets that.
@@ -63,8 +64,10 @@ class Follower {
       : arguments_(arguments),
         client_(arguments.connection),
         format_(effective_format(arguments.format)),
-        formatter_(wire_format(format_), arguments.namespaces.all ? wire::LineNamespaces::Told
-                                                                  : wire::LineNamespaces::NotTold),
+        formatter_(
+            wire_format(format_),
+            arguments.namespaces.all ? wire::LineNamespaces::Told : wire::LineNamespaces::NotTold,
+            arguments.tiers ? wire::WindowColumns::Told : wire::WindowColumns::NotTold),
         left_(arguments.limit),
         table_(arguments.namespaces.all ? NamespaceColumn::Shown : NamespaceColumn::Hidden,
                std::nullopt, std::nullopt, stdout, arguments.zone),
@@ -87,8 +90,10 @@ class Follower {
     tell_missed(missed);
     const std::uint64_t came = std::strtoull(count.c_str(), nullptr, 10);
     if (came == 0 && !is_behind_) catch_up_.forget_repeats();
-    ReadingLines lines(
-        [this](const wire::Reading& reading) { return catch_up_.skips(reading) || show(reading); });
+    ReadingLines lines([this](const wire::Reading& reading) {
+      const bool is_window = reading.window != nullptr;
+      return (!is_window && catch_up_.skips(reading)) || show(reading);
+    });
     const Status taken = lines.push(text);
     EC_TRY(print());
     if (taken.code() != StatusCode::Cancelled) EC_TRY(taken);
@@ -105,6 +110,7 @@ class Follower {
     append_selection(arguments_.selection, parameters);
     if (!arguments_.purpose.empty()) parameters.emplace_back("purpose", arguments_.purpose);
     if (!cursor_.empty()) parameters.emplace_back("cursor", cursor_);
+    if (arguments_.tiers) parameters.emplace_back("tiers", "true");
     if (left_) parameters.emplace_back("limit", std::to_string(*left_));
     return path_with(wire::routes::kTail, parameters);
   }
@@ -137,7 +143,7 @@ class Follower {
   bool show(const wire::Reading& reading) {
     if (is_done()) return false;
     formatter_.reading(reading, text_);
-    catch_up_.shown(reading);
+    if (reading.window == nullptr) catch_up_.shown(reading);
     if (left_) --*left_;
     return (text_.size() < kTextBytes || print().ok()) && !is_done();
   }
@@ -234,6 +240,9 @@ void add_tail_command(CLI::App& app, Action& action) {
       ->check([](const std::string& text) {
         return text == "0" ? std::string("0 readings are none, use 1 or more") : std::string();
       });
+  command->add_flag("--tiers", arguments->tiers,
+                    "Also windows of tiers, as they are made of readings that go. Default: "
+                    "readings");
   add_zone_options(*command, arguments->zone);
   add_purpose_option(*command, arguments->purpose);
   add_namespace_options(*command, arguments->namespaces, AllNamespaces::Allowed);

@@ -218,7 +218,9 @@ Status CsvDecoder::unknown_column(std::string_view name) const {
                         " in the first line; known are namespace device sensor time value type; "
                         "for a file that export did not write: --time-column, --device, "
                         "--value-columns";
-  if (fields_.size() == 1 && name.find(';') != std::string_view::npos) {
+  if (name == "\"window\"") {
+    message = "windows of tiers are imported from ndjson or line: export --tiers --format ndjson";
+  } else if (fields_.size() == 1 && name.find(';') != std::string_view::npos) {
     message =
         "the columns are separated by `;`: add --delimiter ';', and --decimal ',' where "
         "numbers have a comma";

@@ -250,8 +250,10 @@ Status Daemon::start_mqtt_listener(State& state, observe::Logger& logger) {
 
 void Daemon::make_tiers(State& state, observe::Logger& logger) {
   tell_tiers(state.settings.storage, state.retention->has_tiers(), logger);
+  tiers::TierEvents events = tier_events(logger);
+  events.made = [&state](const auto& s, auto w) { state.ingest->feed().publish_windows(s, w); };
   state.tiers = std::make_unique<tiers::TierMaker>(*state.engine, *state.catalog, *state.retention,
-                                                   state.erase->fences(), tier_events(logger));
+                                                   state.erase->fences(), std::move(events));
 }
 
 void Daemon::make_eviction(State& state, observe::Logger& logger) {
@@ -345,9 +347,8 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const config::Configuration& confi
   EC_TRY(make_redating(state, logger));
   state.query =
       std::make_unique<query::QueryService>(*state.engine, *state.catalog, state.devices.get());
-  state.query->read_tiers(&state.retention->marks());
+  state.query->know_rules(*state.retention);
   state.tiers->start();
-
   EC_ASSIGN_OR_RETURN(state.rejected,
                       mqtt::RejectedMessages::open(*state.engine, *state.catalog, *state.ingest,
                                                    limits.rejected_messages));
@@ -396,6 +397,9 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const config::Configuration& confi
   parts.eviction = state.eviction.get();
   parts.redating = state.redating.get();
   parts.tiers = state.tiers.get();
+  parts.windows = std::make_shared<tiers::WindowIntake>(
+      tiers::WindowIntake::Parts{*state.engine, *state.catalog, state.clock, *state.retention,
+                                 state.erase->fences(), state.eviction.get(), state.audit.get()});
   parts.forwarding = state.forwarding.get();
   parts.give_memory_back = give_free_memory_back;
   EC_TRY(start_mqtt_listener(state, logger));

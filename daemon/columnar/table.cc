@@ -1,6 +1,8 @@
 #include "columnar/table.h"
 
 #include "wire/reading_key.h"
+#include "wire/time_text.h"
+#include "wire/window_columns.h"
 
 namespace edgecase::columnar {
 namespace {
@@ -16,8 +18,12 @@ enum : std::size_t {
   kBool,
   kText,
   kBytes,
-  kContentType
+  kContentType,
+  kWindow,
+  kCount,
+  kMin  // then max, sum, mean, first, last
 };
+constexpr std::uint32_t kWindowType = 5;  // behind those of values
 
 }  // namespace
 
@@ -48,7 +54,7 @@ void Column::forget_names() {
   known.clear();
 }
 
-ReadingTable::ReadingTable()
+ReadingTable::ReadingTable(WindowColumns windows)
     : columns_({{"namespace", Kind::Name},
                 {"device", Kind::Name},
                 {"sensor", Kind::Name},
@@ -64,6 +70,12 @@ ReadingTable::ReadingTable()
                           wire::ValueType::Text, wire::ValueType::Bytes}) {
     columns_[kType].index_of(wire::value_type_name(type));
   }
+  if (windows == WindowColumns::NotTold) return;
+  columns_[kType].index_of("window");
+  columns_.push_back({"window", Kind::Text, true});
+  columns_.push_back({"count", Kind::Int64, true});
+  for (const char* name : {"min", "max", "sum", "mean", "first", "last"})
+    columns_.push_back({name, Kind::Double, true});
 }
 
 void ReadingTable::know(std::string_view namespace_name, std::string_view device,
@@ -100,6 +112,7 @@ void ReadingTable::add(const wire::Reading& reading, bool is_told) {
   columns_[kTime].whole.push_back(reading.time_ns.value_or(0));
   const wire::Value& value = reading.value;
   const auto row = rows_++;
+  if (reading.window != nullptr) return add_window(*reading.window, row);
   const auto add_number = [&](double number) {
     columns_[kValue].rows.push_back(row);
     columns_[kValue].numbers.push_back(number);
@@ -124,6 +137,25 @@ void ReadingTable::add(const wire::Reading& reading, bool is_told) {
       break;
   }
   if (is_told) text_bytes_ += value.type >= wire::ValueType::Text ? value.text.size() : 0;
+}
+
+void ReadingTable::add_window(const wire::Window& window, std::uint32_t row) {
+  columns_[kType].add_name(kWindowType);
+  columns_[kWindow].add_text(row, wire::format_duration(window.every_ns));
+  columns_[kCount].rows.push_back(row);
+  columns_[kCount].whole.push_back(static_cast<std::int64_t>(window.count));
+  std::size_t column = kMin;
+  for (const auto each : wire::kWindowColumns) {
+    if (each == wire::WindowColumn::Count) continue;
+    Column& place = columns_[column++];
+    const auto value = wire::value_of(window, each);
+    if (!value) continue;
+    place.rows.push_back(row);
+    place.numbers.push_back(value->type == wire::ValueType::Float64 ? value->float64
+                            : value->type == wire::ValueType::Int64
+                                ? static_cast<double>(value->int64)
+                                : static_cast<double>(value->boolean));
+  }
 }
 
 void ReadingTable::add(const wire::Numbers& numbers) {

@@ -13,6 +13,9 @@
 //   value_int, value_bool       ints and bools as they are
 //   value_text                  UTF-8
 //   value_bytes, content_type   bytes, and what they are
+//
+// With WindowColumns::Told, of a window of a tier (its type is `window`): its length, and what it
+// keeps, every number as a double: window, count, min, max, sum, mean, first, last.
 #pragma once
 
 #include <cstddef>
@@ -35,6 +38,8 @@ inline constexpr std::size_t kRowsPerGroup = 65'536;
 inline constexpr std::size_t kTextBytesPerGroup = 1u << 20;
 // A larger text, or larger bytes, is no cell: it would have to lie in memory as a whole.
 inline constexpr std::size_t kCellMaxBytes = 1u << 20;
+
+enum class WindowColumns : std::uint8_t { NotTold, Told };
 
 enum class Kind : std::uint8_t { Time, Int64, Double, Bool, Text, Bytes, Name };
 
@@ -70,7 +75,7 @@ using Metadata = std::vector<std::pair<std::string, std::string>>;
 
 class ReadingTable {
  public:
-  ReadingTable();
+  explicit ReadingTable(WindowColumns windows = WindowColumns::NotTold);
 
   // Names before their readings come, for a writer that tells all of them first.
   void know(std::string_view namespace_name, std::string_view device, std::string_view sensor);
@@ -90,6 +95,7 @@ class ReadingTable {
 
  private:
   void find_series(const wire::Reading& reading);
+  void add_window(const wire::Window& window, std::uint32_t row);
 
   std::vector<Column> columns_;
   std::uint32_t rows_ = 0;

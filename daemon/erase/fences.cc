@@ -7,6 +7,7 @@
 
 #include "erase/erase_records.h"
 #include "wire/big_endian.h"
+#include "wire/window_columns.h"
 
 namespace edgecase::erase {
 namespace {
@@ -159,12 +160,13 @@ void Fences::open_gate() {
   gate_changed_.notify_all();
 }
 
-bool Fences::holds(const Pseudonym& pseudonym, std::int64_t time_ns, Copied copied) const {
+bool Fences::holds(const Pseudonym& pseudonym, std::int64_t first_ns, std::int64_t last_ns,
+                   Copied copied) const {
   const auto found = fences_.find(pseudonym);
   if (found == fences_.end()) return false;
   const std::vector<FencedRange>& ranges = found->second.ranges;
   return std::any_of(ranges.begin(), ranges.end(), [&](const FencedRange& range) {
-    if (!range.times.holds(time_ns)) return false;
+    if (!range.times.holds(first_ns, last_ns)) return false;
     return range.kind == FenceKind::Lasting ||
            (copied.is_copy && copied.as_of_ns <= range.since_ns);
   });
@@ -173,7 +175,7 @@ bool Fences::holds(const Pseudonym& pseudonym, std::int64_t time_ns, Copied copi
 bool Fences::is_erased(std::string_view namespace_name, std::string_view device,
                        std::int64_t since_ns) const {
   const ReaderLock lock(mutex_);
-  return holds(pseudonyms_.of_device(namespace_name, device), since_ns, {true, since_ns});
+  return holds(pseudonyms_.of_device(namespace_name, device), since_ns, since_ns, {true, since_ns});
 }
 
 std::vector<bool> Fences::refused(std::span<const wire::Reading> readings, Copied copied,
@@ -209,8 +211,10 @@ std::vector<bool> Fences::refused(std::span<const wire::Reading> readings, Copie
       names = {pseudonyms_.of_device(reading.namespace_name, reading.device),
                pseudonyms_.of_series(reading.namespace_name, reading.device, sensor)};
     }
-    if (!holds(names.of_device, *reading.time_ns, how) &&
-        !holds(names.of_series, *reading.time_ns, how))
+    const std::int64_t last_ns =
+        *reading.time_ns + (reading.window == nullptr ? 0 : reading.window->every_ns - 1);
+    if (!holds(names.of_device, *reading.time_ns, last_ns, how) &&
+        !holds(names.of_series, *reading.time_ns, last_ns, how))
       continue;
     refused.resize(readings.size());
     refused[i] = true;

@@ -46,8 +46,9 @@ struct TimeRange {
   std::int64_t from_ns = INT64_MIN;
   std::optional<std::int64_t> to_ns;
 
-  bool holds(std::int64_t time_ns) const {
-    return from_ns <= time_ns && (!to_ns || time_ns < *to_ns);
+  // Some time of these, both included.
+  bool holds(std::int64_t first_ns, std::int64_t last_ns) const {
+    return from_ns <= last_ns && (!to_ns || first_ns < *to_ns);
   }
   friend bool operator==(const TimeRange&, const TimeRange&) = default;
 };
@@ -120,7 +121,8 @@ class Fences {
   Closed close() EC_EXCLUDES(gate_mutex_);
 
   // Which of the readings have a time that was erased; empty: none. Whoever asks has a Pass.
-  // `catalog` knows what series are called whose name another identity has; null: as they say.
+  // A window of a tier has all times in it. `catalog` knows what series are called whose name
+  // another identity has; null: as they say.
   std::vector<bool> refused(std::span<const wire::Reading> readings, Copied copied = {},
                             const catalog::Catalog* catalog = nullptr) const EC_EXCLUDES(mutex_);
   // Whether the device was erased, names and all, since that time. Whoever asks has a Pass.
@@ -170,8 +172,9 @@ class Fences {
   friend class Closed;
   void leave() EC_EXCLUDES(gate_mutex_);
   void open_gate() EC_EXCLUDES(gate_mutex_);
-  bool holds(const Pseudonym& pseudonym, std::int64_t time_ns, Copied copied) const
-      EC_REQUIRES_SHARED(mutex_);
+  // Some time of these, both included.
+  bool holds(const Pseudonym& pseudonym, std::int64_t first_ns, std::int64_t last_ns,
+             Copied copied) const EC_REQUIRES_SHARED(mutex_);
 
   const NamespaceId records_;
   const Pseudonyms pseudonyms_;

@@ -76,8 +76,9 @@ columnar::Metadata metadata_of(const HttpContext& context,
 
 Result<std::shared_ptr<ColumnarPieces>> ColumnarPieces::create(
     const HttpContext& context, ColumnarFormat format,
-    const std::vector<catalog::SeriesRow>& series, std::unique_ptr<query::ReadingCursor> cursor) {
-  const std::shared_ptr<ColumnarPieces> made(new ColumnarPieces(std::move(cursor)));
+    const std::vector<catalog::SeriesRow>& series, std::unique_ptr<query::ReadingCursor> cursor,
+    columnar::WindowColumns windows) {
+  const std::shared_ptr<ColumnarPieces> made(new ColumnarPieces(std::move(cursor), windows));
   made->metadata_ = metadata_of(context, series);
   if (format == ColumnarFormat::Parquet) {
     made->writer_ = std::make_unique<columnar::ParquetWriter>();

@@ -37,7 +37,8 @@ class ColumnarPieces final : public PieceSource {
   // Arrow tells all names first: LimitReached where they are too many.
   static Result<std::shared_ptr<ColumnarPieces>> create(
       const HttpContext& context, ColumnarFormat format,
-      const std::vector<catalog::SeriesRow>& series, std::unique_ptr<query::ReadingCursor> cursor);
+      const std::vector<catalog::SeriesRow>& series, std::unique_ptr<query::ReadingCursor> cursor,
+      columnar::WindowColumns windows);
 
   Result<bool> fill(std::string& piece) override;
   void let_go() override { cursor_->let_go(); }
@@ -45,8 +46,8 @@ class ColumnarPieces final : public PieceSource {
   const query::LeftOut* left_out() const override;
 
  private:
-  explicit ColumnarPieces(std::unique_ptr<query::ReadingCursor> cursor)
-      : cursor_(std::move(cursor)) {}
+  ColumnarPieces(std::unique_ptr<query::ReadingCursor> cursor, columnar::WindowColumns windows)
+      : cursor_(std::move(cursor)), table_(windows) {}
   Status add(wire::Reading& reading);
   Status write_group(std::string& piece);
   Status check_given();

@@ -95,6 +95,9 @@ Result<erase::Copied> copied_parameter(const HttpContext& context, const Call& c
 Result<std::optional<std::uint64_t>> limit_parameter(const Call& call,
                                                      const std::string& name = "limit");
 
+// True where it says true, or nothing more than its name.
+Result<bool> flag_parameter(const Call& call, const char* name);
+
 // Every `label=NAME=VALUE`.
 Result<std::vector<std::pair<std::string, std::string>>> label_parameters(
     const Call& call, const std::string& name = "label");

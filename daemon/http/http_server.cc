@@ -128,6 +128,30 @@ void leave_out_forbidden(const auth::Principal& principal, std::vector<wire::Rea
   });
 }
 
+// Windows of tiers go in by themselves; what becomes of them is told as of readings.
+Status store_windows(HttpServerParts& parts, const auth::Principal& principal,
+                     wire::ReadingBatch windows, erase::Copied copied, ingest::Outcome& outcome) {
+  leave_out_forbidden(principal, windows.readings, parts.ingest, outcome);
+  if (windows.readings.empty()) return ok();
+  if (parts.windows == nullptr) return unsupported("no tiers are kept here");
+  EC_ASSIGN_OR_RETURN(const auth::AuthorizedBatch authorized,
+                      auth::authorize_write(principal, windows));
+  tiers::WindowOutcome done;
+  EC_TRY(parts.windows->take(authorized, copied, done));
+  for (const auto& each : done.refused) {
+    outcome.refuse(windows.readings[each.window], each.why);
+    parts.ingest.note_refused(windows.readings[each.window]);
+  }
+  outcome.of(ingest::Loss::Erased) += done.erased.size();
+  outcome.of(ingest::Loss::Evicted) += done.evicted.size();
+  outcome.of(ingest::Loss::Expired) += done.expired.size();
+  return ok();
+}
+
+bool is_window(const wire::Reading& reading) {
+  return reading.window != nullptr;
+}
+
 }  // namespace
 
 Result<erase::Copied> copied_parameter(const HttpContext& context, const Call& call) {
@@ -141,6 +165,14 @@ Result<erase::Copied> copied_parameter(const HttpContext& context, const Call& c
 Status HttpContext::store(Call& call, const wire::ReadingBatch& batch, ingest::Outcome& outcome) {
   outcome.takes_parts = true;
   EC_ASSIGN_OR_RETURN(const erase::Copied copied, copied_parameter(*this, call));
+  if (std::any_of(batch.readings.begin(), batch.readings.end(), is_window)) {
+    // Readings first: what they overlap is refused, and not they.
+    wire::ReadingBatch readings, windows;
+    for (const wire::Reading& each : batch.readings)
+      (is_window(each) ? windows : readings).readings.push_back(each);
+    if (!readings.readings.empty()) EC_TRY(store(call, readings, outcome));
+    return store_windows(parts, call.principal(), std::move(windows), copied, outcome);
+  }
   const auto take = [&](const wire::ReadingBatch& some) -> Status {
     EC_ASSIGN_OR_RETURN(const auth::AuthorizedBatch authorized,
                         auth::authorize_write(call.principal(), some));

@@ -30,6 +30,7 @@
 #include "retention/retention_service.h"
 #include "sign/signing_key.h"
 #include "tiers/tier_maker.h"
+#include "tiers/window_intake.h"
 
 namespace edgecase::forward {
 class Forwarding;
@@ -59,13 +60,14 @@ struct HttpServerParts {
   std::function<Result<std::string>(std::string_view topic, std::string_view payload)> mqtt_test =
       {};  // a JSON object
 
-  net::ChannelMaker tcp_channels = {};            // of http.listen
-  audit::AuditLog* audit = nullptr;               // null: nothing is recorded
-  const retention::Eviction* eviction = nullptr;  // null: nothing is evicted
-  const ingest::Redating* redating = nullptr;     // null: nothing is dated later
-  const tiers::TierMaker* tiers = nullptr;        // null: nothing becomes windows
-  forward::Forwarding* forwarding = nullptr;      // null: nothing is forwarded
-  sign::SigningKey* signing_key = nullptr;        // null: reports are not signed
+  net::ChannelMaker tcp_channels = {};                     // of http.listen
+  audit::AuditLog* audit = nullptr;                        // null: nothing is recorded
+  const retention::Eviction* eviction = nullptr;           // null: nothing is evicted
+  const ingest::Redating* redating = nullptr;              // null: nothing is dated later
+  const tiers::TierMaker* tiers = nullptr;                 // null: nothing becomes windows
+  std::shared_ptr<tiers::WindowIntake> windows = nullptr;  // null: none are taken
+  forward::Forwarding* forwarding = nullptr;               // null: nothing is forwarded
+  sign::SigningKey* signing_key = nullptr;                 // null: reports are not signed
   // Has memory that is free given back, for a large body that comes or a change of many rules; on
   // any thread.
   std::function<void()> give_memory_back = {};

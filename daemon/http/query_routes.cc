@@ -21,14 +21,6 @@
 namespace edgecase::http {
 namespace {
 
-Result<bool> flag_parameter(const Call& call, const char* name) {
-  if (!call.has(name)) return false;
-  const std::string text = call.parameter(name);
-  if (text.empty() || text == "1" || text == "true") return true;
-  if (text == "0" || text == "false") return false;
-  return invalid_argument(std::string(name) + " is none of true, false, 1, 0");
-}
-
 // Refuses more windows than there may be before anything is read, where the range has a beginning;
 // elsewhere they are counted while they are answered.
 Status check_windows(const HttpContext& context, const wire::QueryRequest& request,
@@ -96,6 +88,7 @@ Result<wire::QueryRequest> query_request(const HttpContext& context, const Call&
     if (call.has(name)) EC_TRY(wire::check_name(name, call.parameter(name)));
   }
   EC_ASSIGN_OR_RETURN(request.of_labels, label_parameters(call));
+  EC_ASSIGN_OR_RETURN(request.tiers, flag_parameter(call, "tiers"));
   EC_ASSIGN_OR_RETURN(request.exports, flag_parameter(call, "export"));
   return request;
 }
@@ -193,7 +186,9 @@ Status answer_wide(const HttpContext& context, Call& call, const wire::QueryRequ
 void answer_columns(const HttpContext& context, Call& call, ColumnarFormat format,
                     std::unique_ptr<query::ReadingCursor> cursor,
                     const std::vector<catalog::SeriesRow>& series) {
-  auto pieces = ColumnarPieces::create(context, format, series, std::move(cursor));
+  auto pieces = ColumnarPieces::create(
+      context, format, series, std::move(cursor),
+      asks_for_tiers(call) ? columnar::WindowColumns::Told : columnar::WindowColumns::NotTold);
   if (!pieces.ok()) return call.answer_error(pieces.status());
   answer_in_pieces(call, content_type_of(format), *std::move(pieces));
 }
@@ -455,6 +450,14 @@ void delete_namespace(HttpContext& context, Call& call) {
   std::string json = "{\"name\":";
   wire::append_json_string(name, json);
   call.answer_json(200, json + ",\"dropped\":true}\n");
+}
+
+Result<bool> flag_parameter(const Call& call, const char* name) {
+  if (!call.has(name)) return false;
+  const std::string text = call.parameter(name);
+  if (text.empty() || text == "1" || text == "true") return true;
+  if (text == "0" || text == "false") return false;
+  return invalid_argument(std::string(name) + " is none of true, false, 1, 0");
 }
 
 Result<std::optional<std::uint64_t>> limit_parameter(const Call& call, const std::string& name) {

@@ -14,10 +14,16 @@ constexpr std::size_t kTextSliceBytes = 8u << 10;
 
 }  // namespace
 
+bool asks_for_tiers(const Call& call) {
+  const auto asked = flag_parameter(call, "tiers");
+  return asked.ok() && *asked;
+}
+
 wire::ReadingFormatter formatter_for(const Call& call, wire::ReadingFormat format) {
   const bool of_all = namespace_parameter(call).empty();
   return wire::ReadingFormatter(
-      format, of_all ? wire::LineNamespaces::Told : wire::LineNamespaces::NotTold);
+      format, of_all ? wire::LineNamespaces::Told : wire::LineNamespaces::NotTold,
+      asks_for_tiers(call) ? wire::WindowColumns::Told : wire::WindowColumns::NotTold);
 }
 
 Result<bool> ReadingPieces::fill(std::string& piece) {

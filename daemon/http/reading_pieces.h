@@ -14,6 +14,8 @@ namespace edgecase::http {
 // What a format has around its readings.
 enum class Frame : unsigned char { Whole, None };
 
+// Whether `tiers` is asked for: windows as they are kept come, too.
+bool asks_for_tiers(const Call& call);
 // A formatter; for readings of all namespaces line protocol tells which is whose.
 wire::ReadingFormatter formatter_for(const Call& call, wire::ReadingFormat format);
 

@@ -16,6 +16,7 @@
 #include "wire/reading_format.h"
 #include "wire/reading_key.h"
 #include "wire/routes.h"
+#include "wire/window_columns.h"
 
 namespace edgecase::http {
 namespace {
@@ -82,6 +83,12 @@ class PageCursor final : public query::ReadingCursor {
       for (std::string_view* text : {&reading.namespace_name, &reading.device, &reading.sensor,
                                      &reading.value.text, &reading.value.content_type})
         *text = left->keep(*text);
+      if (reading.identity != nullptr) {
+        reading.identity = left->texts.keep_object(wire::SeriesIdentity{
+            reading.identity->measurement_bytes, left->keep(reading.identity->device_keys),
+            left->keep(reading.identity->body)});
+      }
+      if (reading.window != nullptr) reading.window = left->texts.keep_object(*reading.window);
       left->readings.push_back(reading);
     }
     readings_.clear();
@@ -147,6 +154,8 @@ Status answer_tail(HttpContext& context, Call& call) {
   EC_ASSIGN_OR_RETURN(const wire::Selection selection, selection_parameters(call));
   EC_ASSIGN_OR_RETURN(const auto position, cursor_parameter(call));
   EC_ASSIGN_OR_RETURN(const wire::ReadingFormat format, format_parameter(call));
+  const auto tiers = flag_parameter(call, "tiers");
+  EC_TRY(tiers.status());
   query::LeftOut left_out;
   EC_ASSIGN_OR_RETURN(const query::ReadingFilter is_meant,
                       context.parts.query.filter(call.principal(), namespace_parameter(call),
@@ -157,6 +166,7 @@ Status answer_tail(HttpContext& context, Call& call) {
   std::uint64_t count = 0;
   std::set<std::pair<std::string, std::string>> devices;
   auto read = context.parts.ingest.feed().read(position, [&](const wire::Reading& reading) {
+    if (reading.window != nullptr && !*tiers) return true;
     if (!is_meant(reading)) return true;
     if (bytes >= kTailPageBytes || count == limit) return false;
     cursor->add(reading);

@@ -16,7 +16,8 @@ std::size_t text_bytes(const wire::Reading& reading) {
 
 std::size_t kept_bytes(const wire::Reading& reading) {
   return sizeof(reading) + text_bytes(reading) +
-         (reading.identity == nullptr ? 0 : sizeof(wire::SeriesIdentity));
+         (reading.identity == nullptr ? 0 : sizeof(wire::SeriesIdentity)) +
+         (reading.window == nullptr ? 0 : sizeof(wire::Window));
 }
 
 }  // namespace
@@ -57,6 +58,23 @@ void ReadingFeed::publish(std::span<const wire::Reading> readings,
   bytes_ += bytes;
 }
 
+void ReadingFeed::publish_windows(const catalog::SeriesEntry& series,
+                                  std::span<const wire::Window> windows) {
+  if (!may_be_followed()) return;
+  const wire::SeriesIdentity identity{0, {}, series.identity};
+  std::vector<wire::Reading> readings(windows.size());
+  std::vector<std::int64_t> times_ns;
+  for (std::size_t i = 0; i < windows.size(); ++i) {
+    readings[i].namespace_name = series.namespace_name;
+    readings[i].device = series.device;
+    readings[i].sensor = series.sensor;
+    readings[i].identity = series.identity.empty() ? nullptr : &identity;
+    readings[i].window = &windows[i];
+    times_ns.push_back(windows[i].begin_ns);
+  }
+  publish(readings, times_ns);
+}
+
 void ReadingFeed::clear() {
   const MutexLock lock(mutex_);
   trim(0);
@@ -88,6 +106,7 @@ std::shared_ptr<ReadingFeed::Block> ReadingFeed::copy(
     keep(reading.sensor);
     keep(reading.value.text);
     keep(reading.value.content_type);
+    if (reading.window != nullptr) reading.window = &block->windows.emplace_back(*reading.window);
     if (reading.identity == nullptr) continue;
     wire::SeriesIdentity& identity = block->identities.emplace_back(*reading.identity);
     keep(identity.device_keys);

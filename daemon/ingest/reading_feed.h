@@ -16,11 +16,13 @@
 #include <string>
 #include <vector>
 
+#include "catalog/catalog.h"
 #include "edgecase/clock.h"
 #include "edgecase/mutex.h"
 #include "edgecase/result.h"
 #include "wire/identity.h"
 #include "wire/reading.h"
+#include "wire/window_columns.h"
 
 namespace edgecase::ingest {
 
@@ -35,6 +37,8 @@ class ReadingFeed {
   // Forgets what it keeps: followers are told that they missed it.
   void clear();
 
+  // Windows that were made of readings of a series, and are durable; `every_ns` of each is set.
+  void publish_windows(const catalog::SeriesEntry& series, std::span<const wire::Window> windows);
   // Readings that are durable now; `times_ns[i]` is that of `readings[i]`.
   void publish(std::span<const wire::Reading> readings, std::span<const std::int64_t> times_ns);
 
@@ -72,6 +76,7 @@ class ReadingFeed {
     std::unique_ptr<char[]> text;
     std::vector<wire::Reading> readings;
     std::deque<wire::SeriesIdentity> identities;  // of those that have one
+    std::deque<wire::Window> windows;             // the same
     std::size_t bytes = 0;
   };
 

@@ -7,7 +7,7 @@
 
 #include "query/cursors.h"
 #include "query/series_scan.h"
-#include "query/wide_rows.h"
+#include "query/tiered_cursor.h"
 
 namespace edgecase::query {
 namespace {
@@ -23,6 +23,11 @@ Patience* patience_of(const Reach* reach) {
 
 Status check_request(const wire::QueryRequest& request) {
   if (request.every_ns < 0) return invalid_argument("a window's length is negative");
+  if (request.tiers && (request.every_ns != 0 || request.aggregate)) {
+    return invalid_argument(
+        "tiers gives windows as they are kept: leave it out with every and agg, which read them by "
+        "themselves");
+  }
   if (request.to_ns.has_value() && *request.to_ns < request.from_ns) {
     return invalid_argument("the range ends before it begins");
   }
@@ -283,40 +288,6 @@ Result<QueryService::Found> QueryService::find_readable(const auth::Principal& p
   return found;
 }
 
-Result<std::unique_ptr<WideRows>> QueryService::wide(const auth::Principal& principal,
-                                                     const wire::QueryRequest& request,
-                                                     const FillRule& fill, Reach* reach) {
-  EC_ASSIGN_OR_RETURN(Found found, find_readable(principal, request, reach));
-  if (found.series.size() > kWideColumnsMax) {
-    return limit_reached(
-        std::to_string(found.series.size()) + " series would be as many columns, " + "at most " +
-        std::to_string(kWideColumnsMax) + " go side by side: ask for fewer, or for layout=long");
-  }
-  LeftOut left_out;
-  for (LeftOutReadings& each : found.left_out) left_out.add(std::move(each));
-  std::vector<WideRows::Column> columns;
-  for (const catalog::SeriesRow row : found.series) {
-    auto entry = catalog_.series_at(row);
-    if (!entry.ok()) continue;
-    EC_ASSIGN_OR_RETURN(auto cursor, run(request, {{row}, {}}, nullptr, reach, kWideTextBytes));
-    columns.push_back({std::move(entry->namespace_name), std::move(entry->device),
-                       std::move(entry->sensor), std::move(cursor)});
-  }
-  WideOptions options;
-  options.fill = fill;
-  options.descending = request.descending;
-  options.rows_max = request.limit.value_or(UINT64_MAX);
-  options.windows.every_ns = request.every_ns;
-  options.windows.rows_max = limits().windows;
-  if (request.every_ns > 0) {
-    if (request.from_ns != kFirstTime)
-      options.windows.first_ns = window_start(request.from_ns, request.every_ns);
-    if (request.to_ns && *request.to_ns > request.from_ns)
-      options.windows.last_ns = window_start(*request.to_ns - 1, request.every_ns);
-  }
-  return std::make_unique<WideRows>(std::move(columns), options, std::move(left_out));
-}
-
 Result<std::unique_ptr<ReadingCursor>> QueryService::query_at(
     const auth::Principal& principal, const wire::QueryRequest& request,
     std::shared_ptr<const Snapshot> moment, Reach* reach) {
@@ -344,6 +315,11 @@ Result<std::unique_ptr<ReadingCursor>> QueryService::run(const wire::QueryReques
   const wire::Aggregate aggregate = request.aggregate.value_or(wire::Aggregate::Mean);
   options.summaries = is_aggregate && Aggregator(aggregate, request.descending).takes_summaries();
   const TimeRange range{request.from_ns, request.to_ns};
+  if (request.tiers && marks_ != nullptr) {
+    return std::unique_ptr<ReadingCursor>(
+        new TieredCursor(engine_, catalog_, *marks_, std::move(found.series), range, options,
+                         request.limit.value_or(kNoLimit), std::move(found.left_out)));
+  }
   options.passes_drive_away = is_aggregate && request.lacks_to_ns.has_value();
   TierReading tiers;
   if (marks_ != nullptr && marks_->latest_ns() > request.from_ns) {

@@ -30,6 +30,7 @@
 #include "query/listings.h"
 #include "query/query_limits.h"
 #include "query/tier_choice.h"
+#include "retention/retention_service.h"
 #include "wire/numbers.h"
 #include "wire/query_request.h"
 #include "wire/reading.h"
@@ -220,6 +221,12 @@ class QueryService {
   // Before it is used: how far series are thinned. It outlives the service; null: none is.
   void read_tiers(const retention::TierMarks* marks) { marks_ = marks; }
   const retention::TierMarks* marks() const { return marks_; }
+  // The same, and which tiers there are by their rules.
+  void know_rules(const retention::RetentionService& rules) {
+    rules_ = &rules;
+    read_tiers(&rules.marks());
+  }
+  const retention::RetentionService* rules() const { return rules_; }
   Engine& engine() const { return engine_; }
   const catalog::Catalog& catalog() const { return catalog_; }
 
@@ -237,6 +244,8 @@ class QueryService {
                                              std::uint64_t large_bytes = kLargeTextBytes);
   Result<Found> find_readable(const auth::Principal& principal, const wire::QueryRequest& request,
                               Reach* reach) const;
+  std::vector<std::int64_t> lengths_of_tiers(const wire::QueryRequest& request,
+                                             catalog::SeriesRow row) const;
   Status check_exact(const std::string& namespace_name, const wire::Selector& selector) const;
   bool may_reach(auth::Operation operation, const auth::Principal& principal,
                  catalog::SeriesRow row) const;
@@ -247,6 +256,7 @@ class QueryService {
   const catalog::Catalog& catalog_;
   const catalog::DeviceIndex* const devices_;
   const retention::TierMarks* marks_ = nullptr;
+  const retention::RetentionService* rules_ = nullptr;
   SeriesSummaries summaries_;
   mutable Mutex limits_mutex_;
   QueryLimits limits_ EC_GUARDED_BY(limits_mutex_);

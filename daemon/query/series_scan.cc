@@ -106,7 +106,17 @@ void SeriesScan::take_snapshot() {
 Status SeriesScan::open_series() {
   if (options_.snapshot == nullptr) take_snapshot();
   const catalog::SeriesId& id = series().id;
-  EC_ASSIGN_OR_RETURN(iterator_, engine_.scan(id.namespace_id, key_range(id, range_), options_));
+  TimeRange of_readings = range_, of_windows = range_;
+  if (tiers_.is_alone) {
+    of_readings.to_ns = of_readings.from_ns;
+    // The last one may end behind it.
+    const bool is_endless =
+        !range_.to_ns ||
+        __builtin_add_overflow(*range_.to_ns, tiers_.every_ns - 1, &*of_windows.to_ns);
+    if (is_endless) of_windows.to_ns.reset();
+  }
+  EC_ASSIGN_OR_RETURN(iterator_,
+                      engine_.scan(id.namespace_id, key_range(id, of_readings), options_));
   if (!tiers_.choose) return ok();
   const auto tier = tiers_.choose(series());
   if (!tier) return ok();
@@ -120,8 +130,8 @@ Status SeriesScan::open_series() {
       tell(bounded);
     };
   }
-  EC_ASSIGN_OR_RETURN(windows_, TierWindows::open(engine_, *tier, id, range_.from_ns, range_.to_ns,
-                                                  tiers_.columns, options));
+  EC_ASSIGN_OR_RETURN(windows_, TierWindows::open(engine_, *tier, id, of_windows.from_ns,
+                                                  of_windows.to_ns, tiers_.columns, options));
   return ok();
 }
 
@@ -140,6 +150,11 @@ bool SeriesScan::let_go() {
 Result<bool> SeriesScan::wake() {
   if (resting_at_.empty()) return true;
   const Bytes key = std::exchange(resting_at_, {});
+  if (tiers_.is_alone) {
+    const std::int64_t time_ns = wire::time_of_reading_key(key.data());
+    EC_TRY(seek(time_ns));
+    return valid() && this->time_ns() == time_ns;
+  }
   if (tiers_.choose) {
     EC_TRY(seek(first_of_window(wire::time_of_reading_key(key.data()))));
     has_moved_ = true;

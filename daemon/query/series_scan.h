@@ -72,6 +72,8 @@ struct TierReading {
   std::function<std::int64_t(const catalog::SeriesEntry&)> before = nullptr;
   TierColumnSet columns = kAllTierColumns;
   std::int64_t every_ns = 0;
+  // Windows are all that is read, those that begin in the range; `every_ns` is their length.
+  bool is_alone = false;
 };
 
 // Goes on behind what is damaged, and tells of it.

@@ -115,6 +115,7 @@ Result<std::optional<wire::Value>> TierWindows::take(TierColumn column, std::int
 Result<bool> TierWindows::read_window() {
   window_ = {};
   window_.begin_ns = wire::time_of_reading_key(columns_[0]->key().data());
+  window_.every_ns = tier_.every_ns;
   const auto number = [&](TierColumn column) -> Result<std::optional<std::uint64_t>> {
     EC_ASSIGN_OR_RETURN(const auto value, take(column, window_.begin_ns));
     if (!value) return std::optional<std::uint64_t>();

@@ -11,17 +11,12 @@
 #include "catalog/tier_spaces.h"
 #include "edgecase/engine.h"
 #include "wire/reading.h"
+#include "wire/window_columns.h"
 
 namespace edgecase::query {
 
 // What is known of the readings of one window. Text and bytes are counted, no more.
-struct TierWindow {
-  std::int64_t begin_ns = 0;
-  std::uint64_t count = 0;    // readings
-  std::uint64_t numbers = 0;  // of them: numbers and bools
-  // Where there is a number; first and last only if it is one.
-  std::optional<wire::Value> min = {}, max = {}, sum = {}, first = {}, last = {};
-};
+using TierWindow = wire::Window;
 
 // Sets of columns, as bits.
 using TierColumnSet = std::uint32_t;

@@ -4,7 +4,10 @@
 #include <bit>
 #include <utility>
 
+#include "query/cursors.h"
+#include "query/tiered_cursor.h"
 #include "wire/decimal.h"
+#include "wire/time_text.h"
 
 namespace edgecase::query {
 namespace {
@@ -196,6 +199,69 @@ const LeftOut* WideRows::left_out() const {
   for (const Column& column : columns_)
     if (const LeftOut* const more = column.cursor->left_out()) left_out_.add(*more);
   return &left_out_;
+}
+
+// The lengths of the tiers that a question with `tiers` reads of a series.
+std::vector<std::int64_t> QueryService::lengths_of_tiers(const wire::QueryRequest& request,
+                                                         catalog::SeriesRow row) const {
+  if (!request.tiers || marks_ == nullptr) return {};
+  const auto entry = catalog_.series_at(row);
+  return entry.ok() ? marks_->find(entry->id).every_ns : std::vector<std::int64_t>();
+}
+
+Result<std::unique_ptr<WideRows>> QueryService::wide(const auth::Principal& principal,
+                                                     const wire::QueryRequest& request,
+                                                     const FillRule& fill, Reach* reach) {
+  EC_ASSIGN_OR_RETURN(Found found, find_readable(principal, request, reach));
+  std::size_t count = found.series.size();
+  for (const catalog::SeriesRow row : found.series)
+    count += lengths_of_tiers(request, row).size() * wire::kWindowColumns.size();
+  if (count > kWideColumnsMax) {
+    return limit_reached(std::to_string(found.series.size()) + " series would be " +
+                         std::to_string(count) + " columns, at most " +
+                         std::to_string(kWideColumnsMax) +
+                         " go side by side: ask for fewer, or for layout=long");
+  }
+  LeftOut left_out;
+  for (LeftOutReadings& each : found.left_out) left_out.add(std::move(each));
+  std::vector<WideRows::Column> columns;
+  for (const catalog::SeriesRow row : found.series) {
+    auto entry = catalog_.series_at(row);
+    if (!entry.ok()) continue;
+    wire::QueryRequest of_readings = request;
+    of_readings.tiers = false;
+    EC_ASSIGN_OR_RETURN(auto cursor, run(of_readings, {{row}, {}}, nullptr, reach, kWideTextBytes));
+    columns.push_back({entry->namespace_name, entry->device, entry->sensor, std::move(cursor)});
+    for (const std::int64_t every_ns : lengths_of_tiers(request, row)) {
+      for (const wire::WindowColumn column : wire::kWindowColumns) {
+        ReadOptions options;
+        options.patience = reach == nullptr ? nullptr : reach->patience;
+        options.direction = request.descending ? Direction::Reverse : Direction::Forward;
+        auto windows = std::make_unique<TieredCursor>(
+            engine_, catalog_, *marks_, std::vector{row}, TimeRange{request.from_ns, request.to_ns},
+            options, kNoLimit, std::vector<LeftOutReadings>());
+        windows->read_only(every_ns);
+        columns.push_back(
+            {entry->namespace_name, entry->device,
+             wire::column_name(entry->sensor, column) + "@" + wire::format_duration(every_ns),
+             std::make_unique<TierColumnCursor>(std::move(windows), column)});
+      }
+    }
+  }
+  if (reach != nullptr && request.tiers) reach->tiers = {};
+  WideOptions options;
+  options.fill = fill;
+  options.descending = request.descending;
+  options.rows_max = request.limit.value_or(UINT64_MAX);
+  options.windows.every_ns = request.every_ns;
+  options.windows.rows_max = limits().windows;
+  if (request.every_ns > 0) {
+    if (request.from_ns != kFirstTime)
+      options.windows.first_ns = window_start(request.from_ns, request.every_ns);
+    if (request.to_ns && *request.to_ns > request.from_ns)
+      options.windows.last_ns = window_start(*request.to_ns - 1, request.every_ns);
+  }
+  return std::make_unique<WideRows>(std::move(columns), options, std::move(left_out));
 }
 
 }  // namespace edgecase::query

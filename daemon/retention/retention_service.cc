@@ -158,6 +158,24 @@ Result<catalog::TierSpace> RetentionService::tier_space(NamespaceId readings,
   return space;
 }
 
+std::vector<wire::Tier> RetentionService::tiers_of(const std::string& namespace_name) const {
+  std::map<std::int64_t, std::int64_t> keeps;  // by length
+  const auto add = [&keeps](const std::vector<wire::Tier>& tiers) {
+    for (const auto& [every, keep] : tiers) keeps[every] = std::max(keeps[every], keep);
+  };
+  const auto id = engine_.find_namespace(namespace_name);
+  const Bytes prefix = id.ok() ? topic_key({id->id, 0, 0}).substr(0, sizeof id->id) : Bytes();
+  const MutexLock lock(mutex_);
+  if (const Due due = outermost(rules_, namespace_name); due.tiers != nullptr) add(*due.tiers);
+  for (const Rule& rule : rules_)
+    if (!is_everything(rule.selector) && holds_in(rule, namespace_name)) add(rule.tiers);
+  for (const auto& [key, keeping] : topics_)
+    if (id.ok() && key.starts_with(prefix)) add(keeping.tiers);
+  std::vector<wire::Tier> tiers;
+  for (const auto& [every_ns, keep_ns] : keeps) tiers.push_back({every_ns, keep_ns});
+  return tiers;
+}
+
 std::vector<Rule> RetentionService::rules() const {
   const MutexLock lock(mutex_);
   return rules_;

@@ -111,6 +111,9 @@ class RetentionService {
   // What holds for series of a namespace of which no other rule says more.
   std::int64_t namespace_ns(std::string_view namespace_name) const EC_EXCLUDES(mutex_);
   const wire::Keeping& by_default() const { return default_; }
+  // The tiers that something of a namespace has by its rules, the finest first; of those with
+  // windows of one length, how long the one is kept that stays the longest.
+  std::vector<wire::Tier> tiers_of(const std::string& namespace_name) const EC_EXCLUDES(mutex_);
   // No reading expires sooner; kRetentionForever: none does.
   std::int64_t shortest_ns() const { return shortest_ns_.load(std::memory_order_relaxed); }
 

@@ -390,7 +390,8 @@ Result<bool> TierMaker::make_piece(const Task& task, std::span<const catalog::Ti
     return false;
   WriteBatch batch;
   batch.set_makes_room();
-  WindowBatch windows(task.series.id, tiers, batch);
+  std::vector<query::TierWindow> made;
+  WindowBatch windows(task.series.id, tiers, batch, events_.made ? &made : nullptr);
   const TierMark before = retention_.marks().find(task.series.id);
   EC_TRY(go_on_behind(before, task, tiers, options, windows));
   std::uint64_t readings = 0;
@@ -431,6 +432,7 @@ Result<bool> TierMaker::make_piece(const Task& task, std::span<const catalog::Ti
   batch.remove_range(id.namespace_id, gone.lower, gone.upper);
   EC_TRY(engine_.write(batch, Durability::Sync));
   retention_.marks().set(id, mark);
+  if (events_.made) events_.made(*found, made);
   held_ = engine_.held_snapshots();
   hidden_ns_ = engine_.expiry_now_ns();
   {

@@ -28,6 +28,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -37,6 +38,7 @@
 #include "edgecase/engine.h"
 #include "edgecase/mutex.h"
 #include "erase/fences.h"
+#include "query/tier_windows.h"
 #include "retention/eviction.h"
 #include "retention/retention_service.h"
 
@@ -67,6 +69,9 @@ struct TierStatus {
 // Called on the thread, none under a lock; `problem` again only when it changes.
 struct TierEvents {
   std::function<void(const std::string& problem)> left = {};
+  // Windows that are durable, of readings of this series that have gone.
+  std::function<void(const catalog::SeriesEntry& series, std::span<const query::TierWindow> made)>
+      made = {};
 };
 
 class TierMaker final : public retention::Thinning {

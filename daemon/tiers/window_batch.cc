@@ -1,6 +1,7 @@
 #include "tiers/window_batch.h"
 
 #include <limits>
+#include <optional>
 
 #include "query/cursors.h"
 #include "wire/reading_key.h"
@@ -30,9 +31,32 @@ std::int64_t last_of(std::int64_t time_ns, std::int64_t every_ns) {
 
 }  // namespace
 
+void put_window(const catalog::TierSpace& tier, const catalog::SeriesId& series,
+                const query::TierWindow& window, WriteBatch& batch) {
+  Bytes bytes;
+  const auto put = [&](TierColumn column, const std::optional<wire::Value>& value) {
+    if (!value) return;
+    const catalog::SeriesId id = catalog::tier_series(tier.id, series, column);
+    bytes.clear();
+    wire::append_value(*value, bytes);
+    batch.put(id.namespace_id, wire::make_reading_key({id.device, id.sensor, window.begin_ns}),
+              bytes);
+  };
+  const auto whole = [](std::uint64_t number) {
+    return wire::Value::of_int64(static_cast<std::int64_t>(number));
+  };
+  put(TierColumn::Count, whole(window.count));
+  put(TierColumn::Min, window.min);
+  put(TierColumn::Max, window.max);
+  put(TierColumn::Sum, window.sum);
+  put(TierColumn::First, window.first);
+  put(TierColumn::Last, window.last);
+  if (window.numbers != window.count) put(TierColumn::Numbers, whole(window.numbers));
+}
+
 WindowBatch::WindowBatch(const catalog::SeriesId& series, std::span<const catalog::TierSpace> tiers,
-                         WriteBatch& batch)
-    : series_(series), batch_(batch) {
+                         WriteBatch& batch, std::vector<query::TierWindow>* made)
+    : series_(series), batch_(batch), made_(made) {
   for (const catalog::TierSpace& tier : tiers) {
     Open& open = tiers_.emplace_back();
     open.tier = tier;
@@ -105,24 +129,24 @@ void WindowBatch::finish() {
 
 void WindowBatch::put(Open& open) {
   ++windows_;
-  std::int64_t count = 0;
-  for (std::size_t i = 0; i < open.columns.size(); ++i) {
+  query::TierWindow window{.begin_ns = open.begin_ns, .numbers = open.numbers};
+  const auto result_of = [&open](TierColumn column) -> std::optional<wire::Value> {
     wire::Value value;
     // The first or the last may be a text, which a window does not keep.
-    if (!open.columns[i].result(value) || !is_number(value)) continue;
-    const auto column = static_cast<TierColumn>(i);
-    if (column == TierColumn::Count) count = value.int64;
-    put(open, column, value);
-  }
-  const auto numbers = static_cast<std::int64_t>(open.numbers);
-  if (numbers != count) put(open, TierColumn::Numbers, wire::Value::of_int64(numbers));
-}
-
-void WindowBatch::put(const Open& open, TierColumn column, const wire::Value& value) {
-  const catalog::SeriesId id = catalog::tier_series(open.tier.id, series_, column);
-  Bytes bytes;
-  wire::append_value(value, bytes);
-  batch_.put(id.namespace_id, wire::make_reading_key({id.device, id.sensor, open.begin_ns}), bytes);
+    const bool is_there = open.columns[static_cast<std::size_t>(column)].result(value);
+    return is_there && is_number(value) ? std::optional(value) : std::nullopt;
+  };
+  if (const auto count = result_of(TierColumn::Count))
+    window.count = static_cast<std::uint64_t>(count->int64);
+  window.min = result_of(TierColumn::Min);
+  window.max = result_of(TierColumn::Max);
+  window.sum = result_of(TierColumn::Sum);
+  window.first = result_of(TierColumn::First);
+  window.last = result_of(TierColumn::Last);
+  put_window(open.tier, series_, window, batch_);
+  if (made_ == nullptr) return;
+  window.every_ns = open.tier.every_ns;
+  made_->push_back(window);
 }
 
 }  // namespace edgecase::tiers

@@ -13,11 +13,15 @@
 
 namespace edgecase::tiers {
 
+// One window, as a tier keeps it of a series.
+void put_window(const catalog::TierSpace& tier, const catalog::SeriesId& series,
+                const query::TierWindow& window, WriteBatch& batch);
+
 class WindowBatch {
  public:
-  // `tiers`: the finest first, each a multiple of the one before.
+  // `tiers`: the finest first, each a multiple of the one before. `made`: where windows go, too.
   WindowBatch(const catalog::SeriesId& series, std::span<const catalog::TierSpace> tiers,
-              WriteBatch& batch);
+              WriteBatch& batch, std::vector<query::TierWindow>* made = nullptr);
 
   // Before anything else: what the tier with that number has already of the window that goes on.
   void go_on(std::size_t tier, const query::TierWindow& window);
@@ -51,10 +55,10 @@ class WindowBatch {
   // Puts windows that do not hold the time, and opens others.
   void turn_to(std::int64_t time_ns);
   void put(Open& open);
-  void put(const Open& open, catalog::TierColumn column, const wire::Value& value);
 
   const catalog::SeriesId series_;
   WriteBatch& batch_;
+  std::vector<query::TierWindow>* const made_;
   std::vector<Open> tiers_;
   std::uint64_t windows_ = 0;
 };

@@ -51,4 +51,33 @@ Status check_number_lengths(std::string_view document) {
   return ok();
 }
 
+void append_json_escaped(std::string_view text, std::string& out) {
+  constexpr std::string_view kHex = "0123456789abcdef";
+  std::size_t plain = 0;  // begin of what needs no escape
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto c = static_cast<unsigned char>(text[i]);
+    if (c >= 0x20 && c != '"' && c != '\\') continue;
+    out.append(text.substr(plain, i - plain));
+    plain = i + 1;
+    switch (c) {
+      case '"': out.append("\\\""); break;
+      case '\\': out.append("\\\\"); break;
+      case '\n': out.append("\\n"); break;
+      case '\r': out.append("\\r"); break;
+      case '\t': out.append("\\t"); break;
+      default:
+        out.append("\\u00");
+        out.push_back(kHex[c >> 4]);
+        out.push_back(kHex[c & 15]);
+    }
+  }
+  out.append(text.substr(plain));
+}
+
+void append_json_string(std::string_view text, std::string& out) {
+  out.push_back('"');
+  append_json_escaped(text, out);
+  out.push_back('"');
+}
+
 }  // namespace edgecase::wire

@@ -10,6 +10,8 @@
 
 #include "wire/decimal.h"
 #include "wire/names.h"
+#include "wire/time_text.h"
+#include "wire/window_columns.h"
 
 namespace edgecase::wire {
 namespace {
@@ -149,6 +151,7 @@ bool LineProtocolDecoder::next(ReadingBatch& batch) {
 bool LineProtocolDecoder::decode_line(ReadingBatch& batch) {
   const std::size_t first = batch.readings.size();
   const char* const begin = position_;
+  columns_.clear();
   if (!decode_names(batch) || !decode_fields(batch)) return false;
   skip_blanks();
   if (!at_line_end()) {
@@ -158,6 +161,7 @@ bool LineProtocolDecoder::decode_line(ReadingBatch& batch) {
     skip_blanks();
     if (!at_line_end()) return fail("text after the timestamp");
   }
+  if (window_ns_ != 0 && !join_windows(batch, first)) return false;
   // Only texts hold line breaks; memchr over what was decoded is cheap beside decoding it.
   for (const char* p = begin; (p = static_cast<const char*>(std::memchr(
                                    p, '\n', static_cast<std::size_t>(position_ - p)))) != nullptr;
@@ -195,13 +199,41 @@ bool LineProtocolDecoder::decode_fields(ReadingBatch& batch) {
   return true;
 }
 
+// The columns of a line become windows, in place of readings.
+bool LineProtocolDecoder::join_windows(ReadingBatch& batch, std::size_t first) {
+  std::size_t joined = first;
+  WindowMaker maker;
+  for (std::size_t i = first; i < batch.readings.size(); ++i) {
+    const Reading& reading = batch.readings[i];
+    if (!reading.time_ns) return fail("a window has no time");
+    if (const Status taken = maker.take(columns_[i - first], reading.value); !taken.ok())
+      return fail(taken.message());
+    const bool goes_on =
+        i + 1 < batch.readings.size() && batch.readings[i + 1].sensor == reading.sensor;
+    if (goes_on) continue;
+    const Result<Window> window = maker.make(*reading.time_ns, window_ns_);
+    if (!window.ok()) return fail(window.status().message());
+    maker.clear();
+    Reading made = reading;
+    made.window = batch.texts.keep_object(*window);
+    batch.readings[joined++] = made;
+  }
+  batch.readings.resize(joined);
+  return true;
+}
+
 bool LineProtocolDecoder::decode_field_key(ReadingBatch& batch, Reading& reading) {
-  if (names_.expect(position_, end_, reading)) return true;
+  if (window_ns_ == 0 && names_.expect(position_, end_, reading)) return true;
   const char* const begin = position_;
   position_ = find_end(begin, end_, kEndsFieldKey);
   if (position_ == begin) return fail("a field's key is missing");
   if (position_ == end_ || *position_ != '=') return fail("a field's value is missing");
-  const std::string_view raw(begin, static_cast<std::size_t>(position_ - begin));
+  std::string_view raw(begin, static_cast<std::size_t>(position_ - begin));
+  if (window_ns_ != 0) {
+    columns_.push_back(raw);
+    raw = field_of_column(raw);
+    if (raw.empty()) return fail("a field is no column of a window, as value_count is");
+  }
   if (const Status named = names_.name(raw, batch, reading); !named.ok())
     return fail(named.message());
   ++position_;
@@ -354,6 +386,14 @@ void LineProtocolDecoder::take_comment(std::string_view line) {
   if (options_.contexts == LineContexts::PassedOver) return;
   if (line.starts_with(kStatementsBegin)) in_statements_ = true;
   if (line.starts_with(kStatementsEnd)) in_statements_ = false;
+  if (line.starts_with(kLineWindow)) {
+    line.remove_prefix(kLineWindow.size());
+    while (line.starts_with(' ')) line.remove_prefix(1);
+    while (line.ends_with('\r') || line.ends_with(' ')) line.remove_suffix(1);
+    const Result<std::int64_t> length = parse_duration_ns(line);
+    window_ns_ = length.ok() ? *length : 0;
+    return;
+  }
   if (!line.starts_with(kLineContext)) return;
   line.remove_prefix(kLineContext.size());
   if (line.starts_with(' ')) line.remove_prefix(1);

@@ -16,9 +16,10 @@
 // `\` escapes a comma, a space and (not in the measurement) an equals sign; before anything else it
 // is itself. Blank lines and lines that begin with `#` are skipped, a carriage return before the
 // line feed too; where LineContexts::Followed, `# CONTEXT-DATABASE: NAMESPACE` names the namespace
-// of the lines that follow, and the statements of InfluxDB's own exports, `CREATE …` between `#
-// DDL` and `# DML`, are passed over. A line is taken whole or not at all: what is wrong with it
-// becomes a LineError, and decoding goes on with the next line.
+// of the lines that follow, `# CONTEXT-WINDOW: 1m` says that they are windows of tiers
+// (window_columns.h) up to `# CONTEXT-WINDOW:`, and the statements of InfluxDB's own exports,
+// `CREATE …` between `# DDL` and `# DML`, are passed over. A line is taken whole or not at all:
+// what is wrong with it becomes a LineError, and decoding goes on with the next line.
 //
 // Use: while (decoder.next(batch)) { hand the batch over; batch.clear_readings(); }
 // One thread. Readings borrow from the body and from the batch; where a name is equal to that of an
@@ -54,6 +55,7 @@ Result<std::int64_t> parse_precision_ns(std::string_view text, InfluxVersion ver
 
 // A comment in files (reading_format.h); what comes over HTTP says where it belongs by itself.
 inline constexpr std::string_view kLineContext = "# CONTEXT-DATABASE:";
+inline constexpr std::string_view kLineWindow = "# CONTEXT-WINDOW:";
 enum class LineContexts : unsigned char { PassedOver, Followed };
 
 struct LineProtocolOptions {
@@ -90,6 +92,7 @@ class LineProtocolDecoder {
   bool decode_names(ReadingBatch& batch);
   bool decode_fields(ReadingBatch& batch);
   bool decode_field_key(ReadingBatch& batch, Reading& reading);
+  bool join_windows(ReadingBatch& batch, std::size_t first);
   bool decode_value(ReadingBatch& batch, Value& value);
   bool decode_number(Value& value);
   bool decode_integer(const char* begin, Value& value);
@@ -119,6 +122,9 @@ class LineProtocolDecoder {
   std::uint64_t bad_lines_ = 0;
   std::vector<LineError> errors_;
   bool in_statements_ = false;  // behind "# DDL"
+  // Below kLineWindow: of windows, the columns of the line at hand.
+  std::int64_t window_ns_ = 0;  // 0: lines are readings
+  std::vector<std::string_view> columns_;
 };
 
 }  // namespace edgecase::wire

@@ -50,6 +50,9 @@ struct QueryRequest {
   // Only devices that are there for this purpose, that have this objection, these labels.
   std::string of_purpose, of_objection;
   std::vector<std::pair<std::string, std::string>> of_labels;
+  // Windows of tiers too, as they are kept, where readings have become them: those that begin in
+  // the range. Of readings alone, without an aggregate.
+  bool tiers = false;
   bool exports = false;  // what `edgecase export` asks for: another permission than reading
   // Windows that cannot be answered have rows without a value (Reading::lack), up to this time
   // where the range has no end. Unset: they have none, and where a drive is away there is no

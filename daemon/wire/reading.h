@@ -102,6 +102,7 @@ enum class TimeSource : std::uint8_t {
 };
 
 struct SeriesIdentity;  // identity.h
+struct Window;          // window_columns.h
 
 // Why a window has no value, in the order of their weight.
 enum class Lack : unsigned char {
@@ -128,6 +129,9 @@ struct Reading {
   TimeSource time_source = TimeSource::Given;  // on the way in: of `time_ns`
   bool comes_again = false;                    // on the way in: whoever brings it says so
   Lack lack = Lack::Nothing;                   // on the way out: why `value` is none
+  // What is known of readings that a tier keeps as one of its windows, which begins at `time_ns`:
+  // `value` means nothing then. Null: a reading. Owned like the names.
+  const Window* window = nullptr;
 };
 inline constexpr std::int64_t kRetentionUnsaid = 0;      // it came by no topic
 inline constexpr std::int64_t kRetentionOfNoTopic = -1;  // its topic's rule says nothing

@@ -8,12 +8,17 @@
 #include "wire/base64.h"
 #include "wire/line_protocol.h"
 #include "wire/reading_key.h"
+#include "wire/time_text.h"
+#include "wire/window_columns.h"
 
 namespace edgecase::wire {
 namespace {
 
 constexpr std::array<std::string_view, 4> kFormatNames = {"csv", "ndjson", "json", "line"};
-constexpr std::string_view kCsvHeader = "namespace,device,sensor,time,value,type\n";
+constexpr std::string_view kCsvHeader = "namespace,device,sensor,time,value,type";
+// Behind a reading, in place of a window's columns.
+constexpr std::string_view kCsvNoWindow = ",,,,,,,,,";
+static_assert(kCsvNoWindow.size() == kWindowColumns.size() + 2);
 
 void append_int(std::int64_t number, std::string& out) {
   std::array<char, 20> text;
@@ -31,14 +36,14 @@ void append_csv_quoted(std::string_view text, std::string& out) {
   }
 }
 
-void append_csv_end(const Value& value, std::string& out) {
+// Up to the end of the line, or to what follows of windows.
+void append_csv_type(const Value& value, std::string& out) {
   out.push_back(',');
   if (value.type == ValueType::Bytes && content_type_or_default(value) != kDefaultContentType) {
     append_csv_field("bytes;" + std::string(value.content_type), out);
   } else {
     out.append(value_type_name(value.type));
   }
-  out.push_back('\n');
 }
 
 void append_csv_names(const Reading& reading, std::string& out) {
@@ -56,13 +61,7 @@ void append_csv_begin(const Reading& reading, std::string& out) {
   out.push_back(',');
 }
 
-void append_csv(const Reading& reading, std::string& out) {
-  append_csv_begin(reading, out);
-  if (reading.lack != Lack::Nothing) {
-    out.append(",").append(lack_name(reading.lack)).append("\n");
-    return;
-  }
-  const Value& value = reading.value;
+void append_csv_value(const Value& value, std::string& out) {
   switch (value.type) {
     case ValueType::Float64: append_double(value.float64, out); break;
     case ValueType::Int64: append_int(value.int64, out); break;
@@ -70,7 +69,7 @@ void append_csv(const Reading& reading, std::string& out) {
     case ValueType::Text: append_csv_field(value.text, out); break;
     case ValueType::Bytes: append_base64(value.text, out); break;
   }
-  append_csv_end(value, out);
+  append_csv_type(value, out);
 }
 
 // Behind the quote that ends a text or bytes.
@@ -138,6 +137,15 @@ void append_json_begin(const Reading& reading, const Identity* identity, std::st
 }
 
 void append_json(const Reading& reading, const Identity* identity, std::string& out) {
+  if (reading.window != nullptr) {
+    append_json_names(reading, identity, out);
+    append_time(reading.time_ns.value_or(0), out);
+    out.append("\",\"window\":\"").append(format_duration(reading.window->every_ns)) += '"';
+    append_json_columns(*reading.window,
+                        identity == nullptr ? kValueField : std::string_view(identity->field), out);
+    out.push_back('}');
+    return;
+  }
   append_json_begin(reading, identity, out);
   if (reading.lack != Lack::Nothing) {
     out.append("null,\"type\":\"").append(lack_name(reading.lack)).append("\"}");
@@ -169,7 +177,7 @@ bool has_line_form(const Identity& identity) {
 // Why there is no line form, or null.
 const char* no_line_form(const Reading& reading, const Identity* identity) {
   if (reading.lack != Lack::Nothing) return "a window without a value";
-  if (reading.value.type == ValueType::Bytes) return "bytes";
+  if (reading.window == nullptr && reading.value.type == ValueType::Bytes) return "bytes";
   const std::string_view measurement = identity == nullptr ? reading.sensor : identity->measurement;
   if (measurement.starts_with('#')) return "a measurement beginning with #";
   const bool has_form = identity == nullptr
@@ -190,10 +198,20 @@ bool append_line_begin(const Reading& reading, const Identity* identity, std::st
   }
   append_line_name(identity == nullptr ? reading.sensor : std::string_view(identity->measurement),
                    ", ", out);
+  const auto append_field = [&](std::string_view field) {
+    out.push_back(' ');
+    std::string name;
+    append_line_name(field, ",= ", name);
+    if (reading.window != nullptr) {
+      append_line_columns(*reading.window, name, out);
+    } else {
+      out.append(name).push_back('=');
+    }
+  };
   if (identity == nullptr) {
     out.append(",device=");
     append_line_name(reading.device, ",= ", out);
-    out.append(" value=");
+    append_field(kValueField);
     return true;
   }
   for (const auto& [key, value] : identity->tags) {
@@ -202,9 +220,7 @@ bool append_line_begin(const Reading& reading, const Identity* identity, std::st
     out.push_back('=');
     append_line_name(value, ",= ", out);
   }
-  out.push_back(' ');
-  append_line_name(identity->field, ",= ", out);
-  out.push_back('=');
+  append_field(identity->field);
   return true;
 }
 
@@ -220,6 +236,7 @@ void append_line_end(const Reading& reading, std::string& out) {
 
 void append_line(const Reading& reading, const Identity* identity, std::string& out) {
   if (!append_line_begin(reading, identity, out)) return;
+  if (reading.window != nullptr) return append_line_end(reading, out);
   switch (reading.value.type) {
     case ValueType::Float64: append_double(reading.value.float64, out); break;
     case ValueType::Int64:
@@ -235,29 +252,6 @@ void append_line(const Reading& reading, const Identity* identity, std::string& 
     case ValueType::Bytes: break;
   }
   append_line_end(reading, out);
-}
-
-void append_json_escaped(std::string_view text, std::string& out) {
-  constexpr std::string_view kHex = "0123456789abcdef";
-  std::size_t plain = 0;  // begin of what needs no escape
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const auto c = static_cast<unsigned char>(text[i]);
-    if (c >= 0x20 && c != '"' && c != '\\') continue;
-    out.append(text.substr(plain, i - plain));
-    plain = i + 1;
-    switch (c) {
-      case '"': out.append("\\\""); break;
-      case '\\': out.append("\\\\"); break;
-      case '\n': out.append("\\n"); break;
-      case '\r': out.append("\\r"); break;
-      case '\t': out.append("\\t"); break;
-      default:
-        out.append("\\u00");
-        out.push_back(kHex[c >> 4]);
-        out.push_back(kHex[c & 15]);
-    }
-  }
-  out.append(text.substr(plain));
 }
 
 }  // namespace
@@ -295,7 +289,11 @@ void append_line_context(std::string_view namespace_name, std::string& out) {
 
 void ReadingFormatter::begin(std::string& out) {
   first_ = true;
-  if (format_ == ReadingFormat::Csv) out.append(kCsvHeader);
+  if (format_ == ReadingFormat::Csv) {
+    out.append(kCsvHeader);
+    if (tells_windows_) out.append(kCsvWindowColumns);
+    out.push_back('\n');
+  }
   if (format_ == ReadingFormat::Json) out.push_back('[');
   if (tells_namespaces_) out.append("# DML\n");
 }
@@ -304,6 +302,27 @@ void ReadingFormatter::tell_namespace(const Reading& reading, std::string& out) 
   if (!tells_namespaces_ || reading.namespace_name == told_) return;
   told_ = reading.namespace_name;
   append_line_context(told_, out);
+}
+
+// Lines below it are windows of that length, or, without one, readings.
+void ReadingFormatter::tell_window(const Reading& reading, std::string& out) {
+  const std::int64_t every_ns = reading.window == nullptr ? 0 : reading.window->every_ns;
+  if (every_ns == std::exchange(told_window_ns_, every_ns)) return;
+  out.append(kLineWindow).append(every_ns == 0 ? "" : " " + format_duration(every_ns)) += '\n';
+}
+
+void ReadingFormatter::append_csv(const Reading& reading, std::string& out) {
+  append_csv_begin(reading, out);
+  if (reading.lack != Lack::Nothing) {
+    out.append(",").append(lack_name(reading.lack));
+  } else if (reading.window != nullptr) {
+    out.push_back(',');
+  } else {
+    append_csv_value(reading.value, out);
+  }
+  if (tells_windows_ && reading.window != nullptr) append_csv_columns(*reading.window, out);
+  if (tells_windows_ && reading.window == nullptr) out.append(kCsvNoWindow);
+  out.push_back('\n');
 }
 
 void ReadingFormatter::reading(const Reading& reading, std::string& out) {
@@ -319,6 +338,7 @@ void ReadingFormatter::reading(const Reading& reading, std::string& out) {
       return;
     case ReadingFormat::Line:
       tell_namespace(reading, out);
+      tell_window(reading, out);
       append_line(reading, identity_of_reading(reading), out);
       return;
   }
@@ -345,7 +365,9 @@ void ReadingFormatter::numbers(const Reading& of, const Numbers& numbers, std::s
   std::string_view between = ",";
   if (format_ == ReadingFormat::Csv) {
     append_csv_names(of, before);
-    append_csv_end(numbers.value(0), behind);
+    append_csv_type(numbers.value(0), behind);
+    if (tells_windows_) behind.append(kCsvNoWindow);
+    behind.push_back('\n');
   } else {
     const bool is_array = format_ == ReadingFormat::Json;
     if (is_array) before = ",\n";
@@ -415,6 +437,7 @@ bool ReadingFormatter::begin_text(const Reading& reading, std::string& out) {
       break;
     case ReadingFormat::Line:
       tell_namespace(reading, out);
+      tell_window(reading, out);
       if (!append_line_begin(reading, identity_of_reading(reading), out)) return false;
       break;
   }
@@ -440,7 +463,9 @@ void ReadingFormatter::end_text(const Reading& reading, std::string& out) {
   switch (format_) {
     case ReadingFormat::Csv:
       if (is_text) out.push_back('"');
-      append_csv_end(reading.value, out);
+      append_csv_type(reading.value, out);
+      if (tells_windows_) out.append(kCsvNoWindow);
+      out.push_back('\n');
       return;
     case ReadingFormat::Ndjson:
     case ReadingFormat::Json:
@@ -457,12 +482,6 @@ void ReadingFormatter::end_text(const Reading& reading, std::string& out) {
 
 void ReadingFormatter::end(std::string& out) {
   if (format_ == ReadingFormat::Json) out.append(first_ ? "]\n" : "\n]\n");
-}
-
-void append_json_string(std::string_view text, std::string& out) {
-  out.push_back('"');
-  append_json_escaped(text, out);
-  out.push_back('"');
 }
 
 void append_csv_field(std::string_view text, std::string& out) {

@@ -5,6 +5,7 @@
 //   csv     header `namespace,device,sensor,time,value,type`, one reading a line, RFC 4180 quotes,
 //           lines end in LF. type: float int bool text bytes; bytes are base64, and a content type
 //           other than kDefaultContentType follows as `bytes;image/jpeg`.
+//           With WindowColumns::Told more columns follow, of windows (wire/window_columns.h).
 //   ndjson  one object a line, as POST /api/v1/readings takes them. `type` is there for int and
 //           bytes only; bytes also have `content_type`. `measurement`, `tags` and `field` are there
 //           where the identity is not the one that the names give.
@@ -29,6 +30,7 @@
 #include "edgecase/result.h"
 #include "wire/base64.h"
 #include "wire/identity.h"
+#include "wire/json_scan.h"
 #include "wire/number_text.h"
 #include "wire/numbers.h"
 #include "wire/reading.h"
@@ -37,6 +39,8 @@ namespace edgecase::wire {
 
 enum class ReadingFormat : unsigned char { Csv, Ndjson, Json, Line };
 enum class LineNamespaces : unsigned char { NotTold, Told };
+// Whether windows of tiers may come, whose columns CSV tells of at its beginning.
+enum class WindowColumns : unsigned char { NotTold, Told };
 // A whole line in front of line protocol: `namespace_name` is that of what follows.
 void append_line_context(std::string_view namespace_name, std::string& out);
 Result<ReadingFormat> parse_reading_format(std::string_view name);
@@ -46,9 +50,11 @@ std::string_view content_type_of(ReadingFormat format);
 class ReadingFormatter {
  public:
   explicit ReadingFormatter(ReadingFormat format,
-                            LineNamespaces namespaces = LineNamespaces::NotTold)
+                            LineNamespaces namespaces = LineNamespaces::NotTold,
+                            WindowColumns windows = WindowColumns::NotTold)
       : format_(format),
-        tells_namespaces_(format == ReadingFormat::Line && namespaces == LineNamespaces::Told) {}
+        tells_namespaces_(format == ReadingFormat::Line && namespaces == LineNamespaces::Told),
+        tells_windows_(windows == WindowColumns::Told) {}
   void begin(std::string& out);
   void reading(const Reading& reading, std::string& out);  // time_ns must be set
   // As reading() of each of these, with the names and the identity of `of`.
@@ -67,6 +73,8 @@ class ReadingFormatter {
  private:
   void open_object(std::string& out);
   void tell_namespace(const Reading& reading, std::string& out);
+  void tell_window(const Reading& reading, std::string& out);
+  void append_csv(const Reading& reading, std::string& out);
   const Identity* identity_of_reading(const Reading& reading);
 
   // The identity of the readings before, by what they said of it.
@@ -77,8 +85,9 @@ class ReadingFormatter {
   };
 
   ReadingFormat format_;
-  bool tells_namespaces_;
-  std::string told_;  // of the readings before; empty: none
+  bool tells_namespaces_, tells_windows_;
+  std::int64_t told_window_ns_ = 0;  // of the lines before; 0: they were readings
+  std::string told_;                 // of the readings before; empty: none
   std::optional<Told> identity_;
   bool first_ = true;
   Base64Encoder base64_;
@@ -86,8 +95,6 @@ class ReadingFormatter {
   TimePrinter times_;
 };
 
-// With quotes and escapes, valid UTF-8 kept as it is.
-void append_json_string(std::string_view text, std::string& out);
 // With quotes where RFC 4180 wants them, and around empty text and outer spaces.
 void append_csv_field(std::string_view text, std::string& out);
 

@@ -14,6 +14,7 @@
 #include "wire/json_scan.h"
 #include "wire/json_text.h"
 #include "wire/reading_members.h"
+#include "wire/window_columns.h"
 
 namespace edgecase::wire {
 namespace {
@@ -141,10 +142,16 @@ class Decoder : public nlohmann::json_sax<Json> {
     if (in_tags_ && depth_ == object_depth_ + 2) tag_key_ = name;
     if (depth_ != object_depth_ + 1) return true;
     const Key found = key_of(name);
+    if (found == Key::Unknown && !field_of_column(name).empty()) {
+      target_ = members_.add_window_column(name);
+      if (target_ == nullptr) complain("key \"" + name + "\" comes twice");
+      if (target_ == nullptr) target_ = &ignored_;
+      return true;
+    }
     if (found == Key::Unknown) {
       complain("unknown key \"" + name.substr(0, kNameMaxBytes) +
                "\"; known are namespace device sensor time value type content_type "
-               "measurement tags field steps values");
+               "measurement tags field steps values window");
       target_ = &ignored_;
       return true;
     }

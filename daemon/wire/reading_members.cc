@@ -4,6 +4,8 @@
 #include "wire/json_text.h"
 #include "wire/names.h"
 #include "wire/reading_key.h"
+#include "wire/time_text.h"
+#include "wire/window_columns.h"
 
 namespace edgecase::wire {
 
@@ -16,6 +18,15 @@ void ReadingMembers::begin() {
   tags_.clear();
   steps_.clear();
   values_.clear();
+  window_columns_.clear();
+  window_names_.clear();
+}
+
+Scalar* ReadingMembers::add_window_column(const std::string& name) {
+  for (const std::string& each : window_names_)
+    if (each == name) return nullptr;
+  window_names_.push_back(name);
+  return window_columns_.next();
 }
 
 void ReadingMembers::forget_kept() {
@@ -39,6 +50,10 @@ Status ReadingMembers::take(bool is_element, const std::function<void(const std:
   EC_TRY(take_name(Key::Sensor, last_sensor_, reading.sensor));
   EC_ASSIGN_OR_RETURN(reading.time_ns, time_of((*this)[Key::Time], options_.time_unit_ns));
   EC_TRY(take_identity(reading));
+  if ((*this)[Key::Window].kind != Scalar::Kind::None) return take_window(reading);
+  if (!window_names_.empty())
+    return invalid_argument("\"" + window_names_.front() +
+                            "\" is of a \"window\", which is missing");
   if (is_column()) {
     if (is_element) return invalid_argument("\"values\" are of an object on a line of its own");
     return take_column(reading, bad);
@@ -81,6 +96,44 @@ Status ReadingMembers::take_column(const Reading& first,
       bad("value " + std::to_string(i + 1) + ": " + status.message());
     }
   }
+  return ok();
+}
+
+Status ReadingMembers::take_window(Reading& reading) {
+  for (const Key other : {Key::Value, Key::Values, Key::Steps, Key::Type, Key::ContentType}) {
+    if ((*this)[other].kind == Scalar::Kind::None) continue;
+    return invalid_argument("\"" + std::string(kKeyNames[static_cast<std::size_t>(other)]) +
+                            "\" is of readings, and a \"window\" is none");
+  }
+  const Scalar& length = (*this)[Key::Window];
+  if (length.kind != Scalar::Kind::Text) return invalid_argument("\"window\" is no duration");
+  EC_ASSIGN_OR_RETURN(const std::int64_t every_ns, parse_duration_ns(length.text));
+  if (every_ns == 0) return invalid_argument("\"window\" is no time at all");
+  if (!reading.time_ns) return invalid_argument("a \"window\" needs a \"time\"");
+  const Scalar& named = (*this)[Key::Field];
+  const std::string_view field =
+      named.kind == Scalar::Kind::Text ? std::string_view(named.text) : kValueField;
+  WindowMaker maker;
+  for (std::size_t i = 0; i < window_names_.size(); ++i) {
+    const std::string& name = window_names_[i];
+    if (field_of_column(name) != field) {
+      return invalid_argument("\"" + name + "\" is no column of the field \"" + std::string(field) +
+                              "\"");
+    }
+    const Scalar& given = window_columns_[i];
+    if (given.kind == Scalar::Kind::Null) continue;
+    const ValueType type = given.kind == Scalar::Kind::Boolean   ? ValueType::Bool
+                           : given.kind == Scalar::Kind::Decimal ? ValueType::Float64
+                                                                 : ValueType::Int64;
+    Value value;
+    if (!take_plain_value(given, type, value).ok())
+      return invalid_argument("\"" + name + "\" is no number");
+    EC_TRY(maker.take(name, value));
+  }
+  EC_ASSIGN_OR_RETURN(const struct Window window, maker.make(*reading.time_ns, every_ns));
+  kept_bytes_ += sizeof window;
+  reading.window = batch_.texts.keep_object(window);
+  batch_.readings.push_back(reading);
   return ok();
 }
 

@@ -45,12 +45,13 @@ enum class Key : unsigned char {
   Field,
   Steps,
   Values,
+  Window,
   Unknown
 };
-inline constexpr std::size_t kKeyCount = 12;
+inline constexpr std::size_t kKeyCount = 13;
 inline constexpr std::array<std::string_view, kKeyCount> kKeyNames = {
-    "namespace",    "device",      "sensor", "time",  "value", "type",
-    "content_type", "measurement", "tags",   "field", "steps", "values"};
+    "namespace",   "device", "sensor", "time",  "value",  "type",  "content_type",
+    "measurement", "tags",   "field",  "steps", "values", "window"};
 
 inline Key key_of(std::string_view name) {
   for (std::size_t i = 0; i < kKeyCount; ++i) {
@@ -177,6 +178,8 @@ class ReadingMembers {
   Scalar& operator[](Key key) { return members_[static_cast<std::size_t>(key)]; }
   Column& steps() { return steps_; }
   Column& values() { return values_; }
+  // A column of a window, by its name; null: it came before.
+  Scalar* add_window_column(const std::string& name);
   void add_tag(const std::string& key, const std::string& value) { tags_.emplace_back(key, value); }
 
   // Appends what the object brings to the batch. An error is of all of it; `bad` is told of each
@@ -196,6 +199,7 @@ class ReadingMembers {
   std::string_view keep_long(const Scalar& given);
   Status take_column(const Reading& first, const std::function<void(const std::string&)>& bad);
   Status take_identity(Reading& reading);
+  Status take_window(Reading& reading);
   Status take_name(Key key, std::string_view& last, std::string_view& name);
   Status take_value(const Scalar& given, Value& value);
   Status take_typed_value(const Scalar& given, ValueType type, Value& value);
@@ -205,7 +209,8 @@ class ReadingMembers {
   ReadingBatch& batch_;
   std::array<Scalar, kKeyCount> members_;
   Identity::Tags tags_;
-  Column steps_, values_;
+  Column steps_, values_, window_columns_;
+  std::vector<std::string> window_names_;  // of the columns
   std::size_t kept_bytes_ = 0;
   // Neighbours mostly share their names: one copy serves them all.
   std::string_view last_namespace_, last_device_, last_sensor_;

@@ -1,5 +1,13 @@
 // Columns of a window of readings, and their names: `temp_count`, `temp_min` and so on. Tiers of
-// retention keep windows so, and forwarding sends them so.
+// retention keep windows so, forwarding sends them so, and exports have them so:
+//
+//   ndjson  {...,"time":"...","window":"1m","FIELD_count":6,"FIELD_min":1,...}, where floats have a
+//           point or an exponent, and whole numbers neither
+//   csv     the columns of kCsvWindowColumns behind those of readings, empty for readings
+//   line    FIELD_count=6i,FIELD_min=1i,... below `# CONTEXT-WINDOW: 1m`
+//
+// FIELD is the field of the series' identity, mostly `value`. FIELD_numbers is there where some of
+// the readings were text or bytes: these are counted, no more.
 #pragma once
 
 #include <array>
@@ -8,6 +16,10 @@
 #include <string>
 #include <string_view>
 
+#include "edgecase/result.h"
+#include "wire/number_text.h"
+#include "wire/reading.h"
+
 namespace edgecase::wire {
 
 enum class WindowColumn : std::uint8_t { Count, Min, Max, Sum, Mean, First, Last };
@@ -15,6 +27,9 @@ enum class WindowColumn : std::uint8_t { Count, Min, Max, Sum, Mean, First, Last
 inline constexpr std::array kWindowColumns = {
     WindowColumn::Count, WindowColumn::Min,   WindowColumn::Max, WindowColumn::Sum,
     WindowColumn::Mean,  WindowColumn::First, WindowColumn::Last};
+inline constexpr std::string_view kNumbersSuffix = "_numbers";
+inline constexpr std::string_view kCsvWindowColumns =
+    ",window,count,min,max,sum,mean,first,last,numbers";
 
 // "_count": what follows the field's or the sensor's name.
 constexpr std::string_view column_suffix(WindowColumn column) {
@@ -40,5 +55,50 @@ inline std::optional<ColumnName> parse_column_name(std::string_view name) {
   }
   return std::nullopt;
 }
+
+// What is known of the readings of one window.
+struct Window {
+  std::int64_t begin_ns = 0;
+  std::uint64_t count = 0;    // readings
+  std::uint64_t numbers = 0;  // of them: numbers and bools
+  // Where there is a number; first and last only if it is one.
+  std::optional<Value> min = {}, max = {}, sum = {}, first = {}, last = {};
+  std::int64_t every_ns = 0;  // its length; 0: whoever has it knows
+
+  friend bool operator==(const Window&, const Window&) = default;
+};
+
+// Nothing: the window has none.
+std::optional<Value> value_of(const Window& window, WindowColumn column);
+
+// The members of an object, the cells of a row, the fields of a line; each behind a comma, but for
+// the first field.
+void append_json_columns(const Window& window, std::string_view field, std::string& out);
+void append_csv_columns(const Window& window, std::string& out);
+void append_line_columns(const Window& window, std::string_view line_field, std::string& out);
+
+// The field of a column's name, where it is one, FIELD_numbers too; else empty.
+std::string_view field_of_column(std::string_view name);
+
+// Takes a window's columns, as they come, and makes it of them. One thread.
+class WindowMaker {
+ public:
+  void clear() { *this = {}; }
+  // By its name, which field_of_column() has a field of. InvalidArgument: it comes twice, or is not
+  // what such a column may be.
+  Status take(std::string_view name, const Value& value);
+  // InvalidArgument: what was taken is no window of such readings, or none of this length begins
+  // then.
+  Result<Window> make(std::int64_t begin_ns, std::int64_t every_ns) const;
+
+ private:
+  static constexpr std::size_t kNumbers = kWindowColumns.size();
+  const std::optional<Value>& taken(WindowColumn column) const {
+    return taken_[static_cast<std::size_t>(column)];
+  }
+  Status check(const Window& window) const;
+
+  std::array<std::optional<Value>, kNumbers + 1> taken_;
+};
 
 }  // namespace edgecase::wire

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "erase/certificate.h"
+#include "wire/window_columns.h"
 
 namespace edgecase::erase {
 namespace {
@@ -33,6 +34,19 @@ std::vector<bool> refused(const Fences& fences, const char* device, const char* 
 }
 
 }  // namespace
+
+TEST_CASE("a fence refuses windows that hold a time of its own") {
+  Fences fences(1, pseudonyms());
+  add(fences, pseudonyms().of_series("default", "a", "x"), {14, 16});
+  std::vector<bool> found;
+  for (const std::int64_t begin : {0, 4, 5, 10, 15, 16, 20}) {
+    const wire::Window window{.begin_ns = begin, .every_ns = 10};
+    wire::Reading reading{"default", "a", "x", begin, {}};
+    reading.window = &window;
+    found.push_back(!fences.refused({&reading, 1}).empty());
+  }
+  CHECK(found == std::vector<bool>{false, false, true, true, true, false, false});
+}
 
 TEST_CASE("a fence refuses its series' or device's times, and nothing else") {
   Fences fences(1, pseudonyms());
