@@ -12,8 +12,10 @@
 #include "http/refusal.h"
 #include "http/running_queries.h"
 #include "influxql/executor.h"
+#include "influxql/series_view.h"
 #include "wire/json_values.h"
 #include "wire/routes.h"
+#include "wire/time_text.h"
 
 namespace edgecase::http {
 namespace {
@@ -176,6 +178,7 @@ Result<Planner::Rows> Planner::plan_one(Statement statement, bool is_first) {
   influxql::Asking asking;
   asking.principal = call_.principal();
   asking.database = database;
+  asking.policy = question_.policy;
   asking.purpose = question_.purpose;
   asking.reach = &asked_.reach;
   asking.now_ns = context_.parts.clock.wall_ns();
@@ -217,7 +220,7 @@ Result<Planner::Rows> Planner::show_databases() const {
       std::make_unique<FewRows>(influxql::SeriesHead{"databases", {}, {"name"}}, std::move(rows)));
 }
 
-// One policy: how long a namespace's readings are kept where no other rule says more.
+// How long a namespace's readings are kept where no other rule says more, and its tiers.
 Result<Planner::Rows> Planner::show_policies(const std::string& database) const {
   const bool is_there =
       !database.starts_with('_') &&
@@ -226,10 +229,16 @@ Result<Planner::Rows> Planner::show_policies(const std::string& database) const 
   if (!is_there) return not_found("database not found: " + database);
   const std::int64_t kept_ns = context_.parts.retention.namespace_ns(database);
   std::vector<std::vector<Cell>> rows;
-  rows.push_back({text_cell("autogen"),
-                  text_cell(kept_ns == kRetentionForever ? "0s" : go_duration(kept_ns)),
-                  text_cell(shard_text(kept_ns)), whole_cell(Cell::Kind::Integer, 1),
-                  whole_cell(Cell::Kind::Bool, 1)});
+  const auto add = [&rows](std::string name, std::int64_t keep_ns) {
+    const bool is_default = rows.empty();
+    rows.push_back({text_cell(std::move(name)),
+                    text_cell(keep_ns == kRetentionForever ? "0s" : go_duration(keep_ns)),
+                    text_cell(shard_text(keep_ns)), whole_cell(Cell::Kind::Integer, 1),
+                    whole_cell(Cell::Kind::Bool, is_default ? 1 : 0)});
+  };
+  add(std::string(influxql::kPolicyOfReadings), kept_ns);
+  for (const wire::Tier& tier : context_.parts.retention.tiers_of(database))
+    add(wire::format_duration(tier.every_ns), tier.keep_ns);
   return Rows(std::make_unique<FewRows>(
       influxql::SeriesHead{
           {}, {}, {"name", "duration", "shardGroupDuration", "replicaN", "default"}},

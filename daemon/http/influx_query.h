@@ -19,6 +19,7 @@ inline constexpr std::size_t kInfluxFormMaxBytes = 7 * kInfluxQueryMaxBytes;
 struct InfluxQuestion {
   std::string text;
   std::string database;  // what statements without ON speak of
+  std::string policy;    // the same of measurements without one; empty: autogen
   std::string purpose;   // what is read for it
   influxql::Parameters parameters = {};
   InfluxShape shape = {};

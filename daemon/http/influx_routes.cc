@@ -5,6 +5,7 @@
 #include "http/http_routes.h"
 #include "http/influx_query.h"
 #include "http/refusal.h"
+#include "influxql/series_view.h"
 #include "wire/json_values.h"
 #include "wire/line_protocol.h"
 #include "wire/names.h"
@@ -15,9 +16,26 @@ namespace {
 
 std::string database_of(const Call& call, wire::InfluxVersion version) {
   std::string name = call.parameter(version == wire::InfluxVersion::V1 ? "db" : "bucket");
-  // "database/policy" is how v2 clients address v1; there are no policies here.
+  // "database/policy" is how v2 clients address v1.
   if (version == wire::InfluxVersion::V2) name.resize(std::min(name.find('/'), name.size()));
   return name.empty() ? std::string(wire::kDefaultNamespace) : name;
+}
+
+// A tier is made of readings, and takes none. What other policies are called means nothing here.
+Status check_policy(const HttpContext& context, const Call& call, wire::InfluxVersion version,
+                    const std::string& database) {
+  std::string policy = call.parameter("rp");
+  if (version == wire::InfluxVersion::V2) {
+    const std::string bucket = call.parameter("bucket");
+    const std::size_t slash = bucket.find('/');
+    policy = slash == std::string::npos ? std::string() : bucket.substr(slash + 1);
+  }
+  if (policy.empty()) return ok();
+  const auto tier_ns = influxql::tier_of_policy(context.parts.query, database, policy);
+  if (!tier_ns.ok() || *tier_ns == 0) return ok();
+  return invalid_argument("the retention policy " + policy +
+                          " is a tier: its windows are made of " +
+                          "readings, which are written to autogen, without rp");
 }
 
 void write_lines(HttpContext& context, Call& call, wire::InfluxVersion version) {
@@ -28,6 +46,8 @@ void write_lines(HttpContext& context, Call& call, wire::InfluxVersion version) 
   if (const Status status = wire::check_name("database", database); !status.ok()) {
     return call.answer_error(status);
   }
+  if (const Status status = check_policy(context, call, version, database); !status.ok())
+    return call.answer_error(status);
   wire::LineProtocolOptions options;
   options.namespace_name = database;
   options.unit_ns = *unit_ns;
@@ -151,6 +171,7 @@ Result<InfluxQuestion> question_of(const Call& call) {
   if (question.text.empty() && is_text) question.text = call.body();
   question.database = given.get("db");
   if (question.database.empty()) question.database = wire::kDefaultNamespace;
+  question.policy = given.get("rp");
   question.purpose = call.parameter("purpose");
   if (const std::string params = given.get("params"); !params.empty()) {
     if (params.size() > kInfluxQueryMaxBytes) return invalid_argument("params is too long");

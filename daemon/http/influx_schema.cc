@@ -20,7 +20,7 @@ using influxql::Verb;
 
 constexpr std::int64_t kHourNs = 3600 * wire::kNanosecondsPerSecond;
 constexpr std::int64_t kDayNs = 24 * kHourNs;
-constexpr std::string_view kAutogen = "autogen";
+constexpr std::string_view kAutogen = influxql::kPolicyOfReadings;
 // No device or sensor is called so: whoever may do it there may do it everywhere.
 constexpr std::string_view kAnyName = "\x01";
 
@@ -72,6 +72,7 @@ class SchemaChange {
   Status create_database();
   Status check_policy() const;
   Status set_policy();
+  Status set_tier() const;
   Status keep(const std::string& name, std::int64_t duration_ns);
   Status drop_policy() const;
   Status drop_database();
@@ -108,8 +109,8 @@ Status SchemaChange::create_database() {
   EC_TRY(check_policy());
   if (!policy.name.empty() && policy.name != kAutogen) {
     return unsupported(
-        "the one retention policy of a database is called autogen here; a second "
-        "one would be a tier: see edgecase retention set --help");
+        "the retention policy of readings is called autogen here, and others are tiers: see "
+        "edgecase retention set --help");
   }
   const bool was_there = context_.parts.catalog.has_namespace(name);
   EC_TRY(context_.parts.catalog.ensure_namespace(name).status());
@@ -122,18 +123,36 @@ Status SchemaChange::create_database() {
 
 Status SchemaChange::set_policy() {
   if (!is_there(statement_.database)) return no_database(statement_.database);
-  if (statement_.name != kAutogen) {
-    if (statement_.verb == Verb::AlterRetentionPolicy)
-      return not_found("retention policy not found: " + statement_.name);
-    return unsupported(
-        "the one retention policy of a database is called autogen here, and ALTER RETENTION POLICY "
-        "autogen says how long readings are kept; a second one would be a tier: see edgecase "
-        "retention set --help");
-  }
+  if (statement_.name != kAutogen) return set_tier();
   EC_TRY(check_policy());
   EC_TRY(auth::authorize_creation(principal(), statement_.database));
   if (!statement_.policy.duration_ns) return ok();
   return keep(statement_.database, *statement_.policy.duration_ns);
+}
+
+// A policy that is a tier stays as its rule has it.
+Status SchemaChange::set_tier() const {
+  const std::vector<wire::Tier> tiers = context_.parts.retention.tiers_of(statement_.database);
+  const auto tier = std::find_if(tiers.begin(), tiers.end(), [this](const wire::Tier& each) {
+    return wire::format_duration(each.every_ns) == statement_.name;
+  });
+  const bool is_new = statement_.verb == Verb::CreateRetentionPolicy;
+  if (tier == tiers.end()) {
+    if (!is_new) return not_found("retention policy not found: " + statement_.name);
+    return unsupported(
+        "retention policies beside autogen are tiers, and are called by the length of their "
+        "windows: see edgecase retention set --help; ALTER RETENTION POLICY autogen says how long "
+        "readings are kept");
+  }
+  const std::int64_t asked_ns = statement_.policy.duration_ns.value_or(0);
+  const bool is_same =
+      !statement_.policy.duration_ns ||
+      (asked_ns == 0 ? tier->keep_ns == kRetentionForever : tier->keep_ns == asked_ns);
+  if (is_same && !statement_.policy.is_default) return ok();
+  return unsupported("the retention policy " + statement_.name + " is a tier, kept " +
+                     wire::keep_text(tier->keep_ns) + ": edgecase retention set SELECTOR ... " +
+                     "--then " + statement_.name +
+                     ":DURATION says how long; autogen is the default");
 }
 
 // 0: forever. A shorter life erases: it takes the scope to erase all of the namespace.
@@ -164,7 +183,14 @@ Status SchemaChange::keep(const std::string& name, std::int64_t duration_ns) {
 }
 
 Status SchemaChange::drop_policy() const {
-  if (!is_there(statement_.database) || statement_.name != kAutogen) return ok();  // as InfluxDB
+  if (!is_there(statement_.database)) return ok();  // as InfluxDB
+  if (influxql::tier_of_policy(context_.parts.query, statement_.database, statement_.name).ok() &&
+      statement_.name != kAutogen) {
+    return unsupported("the retention policy " + statement_.name +
+                       " is a tier: edgecase retention set SELECTOR ..., without --then " +
+                       statement_.name + ":..., takes it away, and says first what goes");
+  }
+  if (statement_.name != kAutogen) return ok();  // as InfluxDB
   return unsupported(
       "autogen holds all readings of a database and stays; DROP DATABASE takes it along, ALTER "
       "RETENTION POLICY autogen says how long it is kept");

@@ -177,6 +177,8 @@ class Look {
                                  });
   }
   query::QueryService& service() const { return service_; }
+  // Windows of this length are looked at, whose columns are fields; 0: readings.
+  void read_tier(std::int64_t every_ns) { tier_ns_ = every_ns; }
 
  private:
   Look(Statement statement, Listing listing, influxql::Asking asking, query::QueryService& service,
@@ -193,8 +195,10 @@ class Look {
     const wire::Identity& identity = series.identity;
     const std::string& measurement = identity.measurement;
     if (listing_.listed == Listed::Measurements && !filter_.takes(measurement)) return false;
+    if (tier_ns_ > 0 && !influxql::has_tier(service_, series.entry.id, tier_ns_)) return false;
     if (span_.has_from() || span_.has_to()) {
-      EC_ASSIGN_OR_RETURN(const bool has_readings, has_reading(series.entry.id));
+      EC_ASSIGN_OR_RETURN(const bool has_readings,
+                          tier_ns_ > 0 ? has_window(series.entry) : has_reading(series.entry.id));
       if (!has_readings) return false;
     }
     switch (listing_.listed) {
@@ -221,6 +225,7 @@ class Look {
 
   Result<bool> list_field(const influxql::ReadableSeries& series, const Names::Take& take) {
     const wire::Identity& identity = series.identity;
+    if (tier_ns_ > 0) return list_columns(series, take);
     if (listing_.is_counted) {
       take({identity.measurement, identity.field, {}});
       return true;
@@ -230,6 +235,32 @@ class Look {
     if (!type) return false;
     take({identity.measurement, identity.field, field_type(*type)});
     return true;
+  }
+
+  Result<bool> list_columns(const influxql::ReadableSeries& series, const Names::Take& take) {
+    bool is_any = false;
+    for (const wire::WindowColumn column : wire::kWindowColumns) {
+      EC_ASSIGN_OR_RETURN(const std::optional<wire::ValueType> type,
+                          influxql::type_of_column(service_, series.entry, tier_ns_, column));
+      if (!type) continue;
+      const std::string name = wire::column_name(series.identity.field, column);
+      take({series.identity.measurement, name,
+            listing_.is_counted ? std::string() : std::string(field_type(*type))});
+      is_any = true;
+    }
+    return is_any;
+  }
+
+  Result<bool> has_window(const catalog::SeriesEntry& series) const {
+    const auto space = service_.engine().find_namespace(
+        catalog::tier_space_name(series.id.namespace_id, tier_ns_));
+    if (!space.ok()) return false;
+    EC_ASSIGN_OR_RETURN(
+        const auto windows,
+        query::TierWindows::open(service_.engine(), {space->id, tier_ns_}, series.id, span_.from_ns,
+                                 std::nullopt, query::tier_bit(catalog::TierColumn::Count),
+                                 without_damaged()));
+    return windows->valid() && windows->window().begin_ns <= span_.to_ns;
   }
 
   Result<bool> has_reading(const catalog::SeriesId& series) const {
@@ -256,6 +287,7 @@ class Look {
   NameFilter filter_;
   influxql::TimeSpan span_;
   query::Reach* told_;
+  std::int64_t tier_ns_ = 0;
   std::string key_;
 };
 
@@ -436,12 +468,16 @@ Result<std::unique_ptr<influxql::RowSource>> show_names(Statement statement,
   if (!listing) return unsupported("this statement lists no names");
   if (statement.is_descending) return unsupported("SHOW in descending order is not offered here");
   if (!statement.group_by.empty()) return unsupported("SHOW with GROUP BY is not offered here");
+  std::int64_t of_tier_ns = 0;
   for (const influxql::Source& source : statement.sources) {
     if (source.inner) return unsupported("SHOW of a statement in brackets is not offered here");
     if (!source.database.empty() && source.database != asking.database)
       return unsupported("SHOW names another database behind ON, not behind FROM, here");
-    if (!source.policy.empty() && source.policy != "autogen")
-      return invalid_argument("retention policy not found: " + source.policy);
+    EC_ASSIGN_OR_RETURN(const std::int64_t tier_ns,
+                        influxql::tier_of_policy(service, asking.database, source.policy));
+    if (&source != &statement.sources.front() && tier_ns != of_tier_ns)
+      return unsupported("SHOW of several retention policies at once is not offered here");
+    of_tier_ns = tier_ns;
   }
   const auto make = [&](auto rows) -> Result<std::unique_ptr<influxql::RowSource>> {
     EC_TRY(rows->begin(keeps));
@@ -456,6 +492,7 @@ Result<std::unique_ptr<influxql::RowSource>> show_names(Statement statement,
                     (listed == Listed::Measurements || listed == Listed::Series);
   EC_ASSIGN_OR_RETURN(std::shared_ptr<Look> look,
                       Look::make(std::move(statement), *listing, std::move(asking), service));
+  look->read_tier(of_tier_ns);
   if (listing->is_counted) return make(std::make_unique<CountRows>(std::move(look), cut, listed));
   return make(std::make_unique<NameRows>(std::move(look), cut, listed));
 }

@@ -33,13 +33,11 @@ std::string id_of(std::string_view name) {
 }
 
 // "database/policy" is how v2 clients address v1.
-Result<std::string> database_of_bucket(const std::string& bucket) {
+void take_bucket(const std::string& bucket, InfluxQuestion& question) {
   const std::size_t slash = bucket.find('/');
-  const std::string policy = slash == std::string::npos ? "" : bucket.substr(slash + 1);
-  if (!policy.empty() && policy != "autogen")
-    return invalid_argument("retention policy not found: " + policy);
-  std::string name = bucket.substr(0, slash);
-  return name.empty() ? std::string(wire::kDefaultNamespace) : name;
+  if (slash != std::string::npos) question.policy = bucket.substr(slash + 1);
+  question.database = bucket.substr(0, slash);
+  if (question.database.empty()) question.database = wire::kDefaultNamespace;
 }
 
 std::string member_text(const Json& json, const char* name) {
@@ -88,7 +86,7 @@ Result<InfluxQuestion> question_of_v2(const Call& call) {
   for (const char* name : {"db", "bucket"}) {
     if (call.has(name)) question.database = call.parameter(name);
   }
-  EC_ASSIGN_OR_RETURN(question.database, database_of_bucket(question.database));
+  take_bucket(std::string(question.database), question);
   question.purpose = call.parameter("purpose");
   EC_ASSIGN_OR_RETURN(question.shape, influx_shape_of(call));
   return question;
@@ -104,9 +102,8 @@ Result<std::size_t> count_parameter(const Call& call, const char* name, std::siz
   return count;
 }
 
-Json bucket_json(const HttpContext& context, const std::string& name) {
+Json bucket_json(const std::string& name, std::int64_t kept_ns) {
   Json rules = Json::array();
-  const std::int64_t kept_ns = context.parts.retention.namespace_ns(name);
   if (kept_ns != kRetentionForever)
     rules.push_back(
         {{"type", "expire"},
@@ -135,17 +132,23 @@ void get_influx_buckets(HttpContext& context, Call& call) {
   Json buckets = Json::array();
   bool is_behind = call.parameter("after").empty();
   std::size_t passed = 0;
-  for (const std::string& name : context.parts.catalog.namespaces()) {
-    if (name.starts_with('_') || !auth::allows_namespace(call.principal(), name)) continue;
-    if (call.has("name") && call.parameter("name") != name) continue;
-    if (call.has("id") && call.parameter("id") != id_of(name)) continue;
+  const auto take = [&](const std::string& name, std::int64_t kept_ns) {
+    if (call.has("name") && call.parameter("name") != name) return;
+    if (call.has("id") && call.parameter("id") != id_of(name)) return;
     if (!is_behind) {
       is_behind = call.parameter("after") == id_of(name);
     } else if (passed < *offset) {
       ++passed;
     } else if (buckets.size() < *limit) {
-      buckets.push_back(bucket_json(context, name));
+      buckets.push_back(bucket_json(name, kept_ns));
     }
+  };
+  for (const std::string& name : context.parts.catalog.namespaces()) {
+    if (name.starts_with('_') || !auth::allows_namespace(call.principal(), name)) continue;
+    take(name, context.parts.retention.namespace_ns(name));
+    // Tiers are policies, and a bucket is "database/policy", as in InfluxDB 1.8.
+    for (const wire::Tier& tier : context.parts.retention.tiers_of(name))
+      take(name + "/" + wire::format_duration(tier.every_ns), tier.keep_ns);
   }
   const Json answer = {{"links", {{"self", wire::routes::kInfluxBuckets}}}, {"buckets", buckets}};
   call.answer_json(200, wire::dump(answer));

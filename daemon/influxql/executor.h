@@ -18,6 +18,7 @@ namespace edgecase::influxql {
 struct Asking {
   auth::Principal principal;
   std::string database;
+  std::string policy;  // of measurements that name none; empty: autogen
   std::string purpose;
   query::Reach* reach = nullptr;  // outlives the answer; its patience is asked while it is made
   std::int64_t now_ns = 0;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "catalog/tier_spaces.h"
 #include "influxql/merged_points.h"
 #include "influxql/series_reader.h"
 #include "influxql/series_view.h"
@@ -84,8 +85,9 @@ std::string key_bytes(const wire::Identity& identity) {
 
 Result<std::unique_ptr<MeasurementUnits>> MeasurementUnits::find(ReadingAccount& account,
                                                                  const std::string& database,
-                                                                 const Source& source) {
-  std::unique_ptr<MeasurementUnits> made(new MeasurementUnits(account));
+                                                                 const Source& source,
+                                                                 std::int64_t tier_ns) {
+  std::unique_ptr<MeasurementUnits> made(new MeasurementUnits(account, tier_ns));
   Source named;
   named.name = source.name;
   named.regex = source.regex;
@@ -95,13 +97,48 @@ Result<std::unique_ptr<MeasurementUnits>> MeasurementUnits::find(ReadingAccount&
   const std::uint64_t withheld = reach == nullptr ? 0 : reach->withheld;
   EC_TRY(each_series(account.service(), account.asking(), database, sources, std::nullopt,
                      [&](const ReadableSeries& series) {
-                       made->fields_[series.identity.field].rows.push_back(series.row);
+                       const std::string& field = series.identity.field;
+                       if (tier_ns == 0) {
+                         made->fields_[field].rows.push_back(series.row);
+                       } else if (!has_tier(account.service(), series.entry.id, tier_ns)) {
+                         return ok();
+                       }
+                       for (const wire::WindowColumn column : wire::kWindowColumns) {
+                         if (tier_ns == 0) break;
+                         Field& of_tier = made->fields_[wire::column_name(field, column)];
+                         of_tier.column = column;
+                         of_tier.rows.push_back(series.row);
+                       }
                        for (const auto& tag : series.identity.tags) made->tags_.insert(tag.first);
                        return ok();
                      }));
   // Several sources may withhold different devices: the most that one withheld is told.
   if (reach != nullptr) reach->withheld = std::max(reach->withheld, withheld);
   return made;
+}
+
+Result<std::optional<wire::ValueType>> MeasurementUnits::type_of(const ReadableSeries& series,
+                                                                 const Field& field) const {
+  if (tier_ns_ == 0) return type_of_series(account_.service(), series.entry);
+  return type_of_column(account_.service(), series.entry, tier_ns_, field.column);
+}
+
+// What a column of the choice reads of a series with that field; none: it is of another one.
+std::optional<TierField> MeasurementUnits::field_of(const std::string& column,
+                                                    const std::string& field) const {
+  if (tier_ns_ == 0) return column == field ? std::optional(TierField()) : std::nullopt;
+  const auto name = wire::parse_column_name(column);
+  if (!name || name->field != field) return std::nullopt;
+  return TierField{tier_ns_, name->column};
+}
+
+// What an erasure takes of it.
+catalog::SeriesId MeasurementUnits::given_by(const ReadableSeries& series) const {
+  const catalog::SeriesId& id = series.entry.id;
+  const auto space = account_.service().engine().find_namespace(
+      catalog::tier_space_name(id.namespace_id, tier_ns_));
+  if (tier_ns_ == 0 || !space.ok()) return id;
+  return catalog::tier_series(space->id, id, catalog::TierColumn::Count);
 }
 
 Result<Cell::Kind> MeasurementUnits::kind_of(Field& field) {
@@ -112,8 +149,7 @@ Result<Cell::Kind> MeasurementUnits::kind_of(Field& field) {
     if (reach != nullptr && reach->patience != nullptr) EC_TRY(reach->patience->go_on());
     const ReadableSeries* const series = look_at(row);
     if (series == nullptr) continue;
-    EC_ASSIGN_OR_RETURN(const std::optional<wire::ValueType> type,
-                        type_of_series(account_.service(), series->entry));
+    EC_ASSIGN_OR_RETURN(const std::optional<wire::ValueType> type, type_of(*series, field));
     if (type) merged.merge({kind_of_type(*type), false});
     if (merged.kind == Cell::Kind::Float) break;
   }
@@ -172,12 +208,13 @@ Status MeasurementUnits::gather() {
     catalog::SeriesRow row;
   };
   std::vector<Found> found;
+  std::set<catalog::SeriesRow> seen;  // of a tier, of which several fields are of one series
   query::QueryService::Rows read;
   for (const auto& [name, field] : fields_) {
     if (!are_counted && !is_asked(name)) continue;
     for (const catalog::SeriesRow row : field.rows) {
       const ReadableSeries* const series = look_at(row);
-      if (series == nullptr) continue;
+      if (series == nullptr || (tier_ns_ > 0 && !seen.insert(row).second)) continue;
       if (!may_hold(choice_, {series->identity.measurement, series->identity.tags})) continue;
       found.push_back({key_bytes(series->identity), row});
       read.push_back(row);
@@ -247,13 +284,14 @@ Status MeasurementUnits::open_parts(std::size_t unit, std::vector<FeedPart>& par
     }
     for (std::size_t c = 0; c < choice_.columns.size(); ++c) {
       const Column& column = choice_.columns[c];
-      if (column.is_tag || column.kind == Cell::Kind::Null || column.name != identity.field)
-        continue;
+      if (column.is_tag || column.kind == Cell::Kind::Null) continue;
+      const auto field = field_of(column.name, identity.field);
+      if (!field) continue;
       // Windows that may stand for readings: those that begin where these do.
       const bool is_plain = choice_.offset_ns == 0 && !choice_.is_local;
-      auto reader = std::make_unique<SeriesReader>(account_, row, series->entry.id, choice_.span,
+      auto reader = std::make_unique<SeriesReader>(account_, row, given_by(*series), choice_.span,
                                                    choice_.is_descending, column.kind,
-                                                   is_plain ? choice_.every_ns : 0);
+                                                   is_plain ? choice_.every_ns : 0, *field);
       EC_TRY(reader->begin());
       parts.push_back({c, std::move(reader)});
     }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "influxql/reading_account.h"
+#include "influxql/series_reader.h"
 #include "influxql/series_view.h"
 #include "influxql/units.h"
 
@@ -18,9 +19,10 @@ class MeasurementUnits final : public Units {
  public:
   // `account` must outlive it. NotFound: "database not found: x". InvalidArgument: a wrong
   // expression.
+  // `tier_ns`: of a tier's windows, whose columns are its fields; 0: readings.
   static Result<std::unique_ptr<MeasurementUnits>> find(ReadingAccount& account,
                                                         const std::string& database,
-                                                        const Source& source);
+                                                        const Source& source, std::int64_t tier_ns);
 
   Result<NameKind> find(const std::string& name) override;
   Status list(std::map<std::string, NameKind>& fields, std::set<std::string>& tags) override;
@@ -33,6 +35,7 @@ class MeasurementUnits final : public Units {
 
  private:
   struct Field {
+    wire::WindowColumn column = wire::WindowColumn::Count;  // of a tier
     std::vector<catalog::SeriesRow> rows;
     std::optional<Cell::Kind> kind;  // once it was asked for
   };
@@ -40,7 +43,12 @@ class MeasurementUnits final : public Units {
     std::uint32_t first = 0, count = 0;  // of rows_
   };
 
-  explicit MeasurementUnits(ReadingAccount& account) : account_(account) {}
+  MeasurementUnits(ReadingAccount& account, std::int64_t tier_ns)
+      : account_(account), tier_ns_(tier_ns) {}
+  Result<std::optional<wire::ValueType>> type_of(const ReadableSeries& series,
+                                                 const Field& field) const;
+  catalog::SeriesId given_by(const ReadableSeries& series) const;
+  std::optional<TierField> field_of(const std::string& column, const std::string& field) const;
   Result<Cell::Kind> kind_of(Field& field);
   bool is_asked(const std::string& field) const;
   Status open_parts(std::size_t unit, std::vector<FeedPart>& parts, std::vector<Cell>& tags);
@@ -50,6 +58,7 @@ class MeasurementUnits final : public Units {
   const ReadableSeries* look_at(catalog::SeriesRow row) const;
 
   ReadingAccount& account_;
+  const std::int64_t tier_ns_;
   mutable ReadableSeries looked_at_;
   std::map<std::string, Field> fields_;
   std::set<std::string> tags_;

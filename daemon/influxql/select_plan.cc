@@ -12,8 +12,6 @@
 namespace edgecase::influxql {
 namespace {
 
-constexpr std::string_view kPolicy = "autogen";
-
 Cast cast_of(const NameKind& kind) {
   if (kind.is_tag) return Cast::Tag;
   switch (kind.kind) {
@@ -143,8 +141,7 @@ Status SelectPlan::read_statement(const Around& around) {
 
 Status SelectPlan::check_source(const Source& source) const {
   if (source.name.empty() && !source.regex) return invalid_argument("invalid measurement");
-  if (source.policy.empty() || source.policy == kPolicy) return ok();
-  return invalid_argument("retention policy not found: " + source.policy);
+  return ok();
 }
 
 Status SelectPlan::find_sources() {
@@ -161,8 +158,11 @@ Status SelectPlan::find_sources() {
         source.database.empty() ? account_.asking().database : source.database;
     if (database.empty()) return invalid_argument("database name required");
     EC_TRY(check_source(source));
+    const std::string& policy = source.policy.empty() ? account_.asking().policy : source.policy;
+    EC_ASSIGN_OR_RETURN(const std::int64_t tier_ns,
+                        tier_of_policy(account_.service(), database, policy));
     EC_ASSIGN_OR_RETURN(std::unique_ptr<MeasurementUnits> found,
-                        MeasurementUnits::find(account_, database, source));
+                        MeasurementUnits::find(account_, database, source, tier_ns));
     sources_.push_back(std::move(found));
   }
   return ok();

@@ -46,6 +46,30 @@ std::optional<NumberSummary> summary_of(const query::TierWindow& window, std::in
   return summary;
 }
 
+// Null: bytes.
+void set_cell(const wire::Value& value, Cell& cell) {
+  cell.kind = Cell::Kind::Null;
+  switch (value.type) {
+    case wire::ValueType::Float64:
+      cell.kind = Cell::Kind::Float;
+      cell.number = value.float64;
+      return;
+    case wire::ValueType::Int64:
+      cell.kind = Cell::Kind::Integer;
+      cell.integer = value.int64;
+      return;
+    case wire::ValueType::Bool:
+      cell.kind = Cell::Kind::Bool;
+      cell.integer = value.boolean ? 1 : 0;
+      return;
+    case wire::ValueType::Text:
+      cell.kind = Cell::Kind::Text;
+      cell.text = value.text;
+      return;
+    case wire::ValueType::Bytes: return;
+  }
+}
+
 }  // namespace
 
 void cast_cell(Cell& cell, Cell::Kind kind) {
@@ -62,7 +86,8 @@ void cast_cell(Cell& cell, Cell::Kind kind) {
 
 SeriesReader::SeriesReader(ReadingAccount& account, catalog::SeriesRow row,
                            const catalog::SeriesId& series, const TimeSpan& span,
-                           bool is_descending, Cell::Kind kind, std::int64_t every_ns)
+                           bool is_descending, Cell::Kind kind, std::int64_t every_ns,
+                           const TierField& field)
     : account_(account),
       row_(row),
       series_(series),
@@ -70,6 +95,7 @@ SeriesReader::SeriesReader(ReadingAccount& account, catalog::SeriesRow row,
       is_descending_(is_descending),
       kind_(kind),
       every_ns_(every_ns),
+      field_(field),
       is_done_(span.from_ns > span.to_ns || kind == Cell::Kind::Null) {}
 
 Status SeriesReader::begin() {
@@ -101,8 +127,9 @@ void SeriesReader::open_scan() {
   options.summaries = is_fed_ && is_number_kind(kind_) && account_.readers() <= kOpenScansMax;
   query::QueryService& service = account_.service();
   query::TierReading tiers;
+  if (field_.every_ns > 0) tiers = field_reading();
   if (const retention::TierMarks* const marks = service.marks();
-      marks != nullptr && marks->latest_ns() > range.from_ns) {
+      field_.every_ns == 0 && marks != nullptr && marks->latest_ns() > range.from_ns) {
     // Any aggregate will do: which columns there are is all one here.
     std::optional<wire::Aggregate> aggregate;
     const bool may_be_windows =
@@ -116,6 +143,32 @@ void SeriesReader::open_scan() {
   }
   scan_.emplace(service.engine(), service.catalog(), std::vector<catalog::SeriesRow>{row_}, range,
                 options, std::move(tiers));
+}
+
+query::TierReading SeriesReader::field_reading() const {
+  using catalog::TierColumn;
+  query::TierReading reading;
+  reading.every_ns = field_.every_ns;
+  reading.is_alone = true;
+  TierColumn column = TierColumn::Count;
+  switch (field_.column) {
+    case wire::WindowColumn::Count: break;
+    case wire::WindowColumn::Min: column = TierColumn::Min; break;
+    case wire::WindowColumn::Max: column = TierColumn::Max; break;
+    case wire::WindowColumn::Sum:
+    case wire::WindowColumn::Mean: column = TierColumn::Sum; break;
+    case wire::WindowColumn::First: column = TierColumn::First; break;
+    case wire::WindowColumn::Last: column = TierColumn::Last; break;
+  }
+  reading.columns = query::tier_bit(column);
+  reading.choose = [engine = &account_.service().engine(), every_ns = field_.every_ns](
+                       const catalog::SeriesEntry& series) -> std::optional<catalog::TierSpace> {
+    const auto space =
+        engine->find_namespace(catalog::tier_space_name(series.id.namespace_id, every_ns));
+    if (!space.ok()) return std::nullopt;
+    return catalog::TierSpace{space->id, every_ns};
+  };
+  return reading;
 }
 
 void SeriesReader::close_scan() {
@@ -258,6 +311,14 @@ Status SeriesReader::feed_from_scan(const Window& window, ValueTaker& taker) {
 
 // The window of a tier where it stands; one that a function cannot do with is told of.
 Status SeriesReader::feed_from_tier(ValueTaker& taker) {
+  if (field_.every_ns > 0) {
+    Held held;
+    EC_ASSIGN_OR_RETURN(const bool is_value, read_window(held));
+    if (is_value) EC_TRY(taker.take(held.time_ns, held.cell));
+    EC_TRY(scan_->go_on());
+    scan_->next();
+    return ok();
+  }
   const query::TierWindow& window = scan_->window();
   const std::int64_t last_ns = scan_->window_last_ns();
   const auto summary = summary_of(window, last_ns, kind_);
@@ -279,6 +340,19 @@ Status SeriesReader::feed_from_tier(ValueTaker& taker) {
 Status SeriesReader::check_moved() {
   if (!scan_->has_moved()) return ok();
   return busy("readings became windows while they were read: ask again");
+}
+
+// The column of the window where it stands. False: that has none, or of another type.
+Result<bool> SeriesReader::read_window(Held& held) {
+  held.time_ns = scan_->time_ns();
+  EC_TRY(account_.count_points(1));
+  const auto value = wire::value_of(scan_->window(), field_.column);
+  if (!value) return false;
+  set_cell(*value, held.cell);
+  cast_cell(held.cell, kind_);
+  if (held.cell.kind == Cell::Kind::Null) return false;
+  note_read(held.time_ns, scan_->window_last_ns());
+  return true;
 }
 
 // Where the scan stands. False: it is of another type, or damaged.
@@ -305,7 +379,14 @@ Status SeriesReader::fill() {
   std::size_t text_bytes = 0;
   while (!is_done_ && count_ < most && text_bytes <= kBatchTextBytes && scan_->valid()) {
     if (scan_->is_on_window()) {
-      scan_->next();  // none was asked for here
+      bool has_column = false;  // else none was asked for here
+      if (field_.every_ns > 0) {
+        if (held_.size() == count_) held_.emplace_back();
+        EC_ASSIGN_OR_RETURN(has_column, read_window(held_[count_]));
+        EC_TRY(scan_->go_on());
+      }
+      if (has_column) ++count_;
+      scan_->next();
       continue;
     }
     scan_->read_group();
@@ -344,25 +425,7 @@ Result<bool> SeriesReader::read_value(Cell& cell) {
     EC_TRY(read_large(cell));
     return cell.kind == Cell::Kind::Text;
   }
-  switch (value.type) {
-    case wire::ValueType::Float64:
-      cell.kind = Cell::Kind::Float;
-      cell.number = value.float64;
-      break;
-    case wire::ValueType::Int64:
-      cell.kind = Cell::Kind::Integer;
-      cell.integer = value.int64;
-      break;
-    case wire::ValueType::Bool:
-      cell.kind = Cell::Kind::Bool;
-      cell.integer = value.boolean ? 1 : 0;
-      break;
-    case wire::ValueType::Text:
-      cell.kind = Cell::Kind::Text;
-      cell.text = value.text;
-      break;
-    case wire::ValueType::Bytes: return false;
-  }
+  set_cell(value, cell);
   cast_cell(cell, kind_);
   return cell.kind != Cell::Kind::Null;
 }

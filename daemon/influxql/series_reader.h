@@ -11,11 +11,18 @@
 #include "influxql/time_condition.h"
 #include "influxql/window_grid.h"
 #include "query/series_scan.h"
+#include "wire/window_columns.h"
 
 namespace edgecase::influxql {
 
 // A value as another type: numbers become each other; what cannot be is null. InfluxDB's casts.
 void cast_cell(Cell& cell, Cell::Kind kind);
+
+// A column of the windows that a tier keeps of a series.
+struct TierField {
+  std::int64_t every_ns = 0;  // 0: readings
+  wire::WindowColumn column = wire::WindowColumn::Count;
+};
 
 class SeriesReader {
  public:
@@ -30,9 +37,10 @@ class SeriesReader {
 
   // `kind`: what values become; those of another type are passed over. `every_ns`: functions take
   // windows that are multiples of it, so that tiers may stand for readings that are gone; 0: none
-  // may.
+  // may. With a TierField it reads that in place of readings.
   SeriesReader(ReadingAccount& account, catalog::SeriesRow row, const catalog::SeriesId& series,
-               const TimeSpan& span, bool is_descending, Cell::Kind kind, std::int64_t every_ns);
+               const TimeSpan& span, bool is_descending, Cell::Kind kind, std::int64_t every_ns,
+               const TierField& field = {});
   ~SeriesReader();
   SeriesReader(const SeriesReader&) = delete;
   SeriesReader& operator=(const SeriesReader&) = delete;
@@ -87,6 +95,8 @@ class SeriesReader {
   Status fill();
   Status feed_from_scan(const Window& window, ValueTaker& taker);
   Status feed_from_tier(ValueTaker& taker);
+  query::TierReading field_reading() const;
+  Result<bool> read_window(Held& held);
   Status check_moved();
   Result<bool> read_reading(Held& held);
   void note_read(std::int64_t first_ns, std::int64_t last_ns);
@@ -102,6 +112,7 @@ class SeriesReader {
   const bool is_descending_;
   const Cell::Kind kind_;
   const std::int64_t every_ns_;
+  const TierField field_;
   bool is_fed_ = false, tells_lacks_ = false;
   std::vector<query::Damaged::Range> lacks_;  // of scans that were closed
   std::optional<query::SeriesScan> scan_;

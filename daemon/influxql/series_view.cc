@@ -7,6 +7,7 @@
 #include "catalog/tier_spaces.h"
 #include "influxql/formula.h"
 #include "influxql/time_condition.h"
+#include "wire/time_text.h"
 
 namespace edgecase::influxql {
 
@@ -162,19 +163,49 @@ Result<std::optional<wire::ValueType>> type_of_tiers(query::QueryService& servic
   std::optional<wire::ValueType> type;
   if (service.marks() == nullptr) return type;
   for (const std::int64_t every_ns : service.marks()->find(series.id).every_ns) {
-    const auto space =
-        service.engine().find_namespace(catalog::tier_space_name(series.id.namespace_id, every_ns));
-    if (!space.ok() || type) continue;
-    const auto windows = query::TierWindows::open(
-        service.engine(), {space->id, every_ns}, series.id, INT64_MIN, std::nullopt,
-        query::tier_bit(catalog::TierColumn::First), without_damaged());
-    EC_TRY(windows.status());
-    if ((*windows)->valid() && (*windows)->window().first) type = (*windows)->window().first->type;
+    EC_ASSIGN_OR_RETURN(type, type_of_column(service, series, every_ns, wire::WindowColumn::First));
+    if (type) break;
   }
   return type;
 }
 
 }  // namespace
+
+Result<std::int64_t> tier_of_policy(const query::QueryService& service, const std::string& database,
+                                    const std::string& policy) {
+  if (policy.empty() || policy == kPolicyOfReadings) return std::int64_t{0};
+  if (service.rules() != nullptr) {
+    for (const wire::Tier& tier : service.rules()->tiers_of(database))
+      if (wire::format_duration(tier.every_ns) == policy) return tier.every_ns;
+  }
+  return invalid_argument("retention policy not found: " + policy);
+}
+
+bool has_tier(const query::QueryService& service, const catalog::SeriesId& series,
+              std::int64_t every_ns) {
+  if (service.marks() == nullptr) return false;
+  const std::vector<std::int64_t> lengths = service.marks()->find(series).every_ns;
+  return std::find(lengths.begin(), lengths.end(), every_ns) != lengths.end();
+}
+
+Result<std::optional<wire::ValueType>> type_of_column(query::QueryService& service,
+                                                      const catalog::SeriesEntry& series,
+                                                      std::int64_t every_ns,
+                                                      wire::WindowColumn column) {
+  std::optional<wire::ValueType> type;
+  const auto space =
+      service.engine().find_namespace(catalog::tier_space_name(series.id.namespace_id, every_ns));
+  if (!space.ok()) return type;
+  EC_ASSIGN_OR_RETURN(
+      const auto windows,
+      query::TierWindows::open(service.engine(), {space->id, every_ns}, series.id, INT64_MIN,
+                               std::nullopt, query::kAllTierColumns, without_damaged()));
+  for (; windows->valid() && !type; windows->next()) {
+    if (const auto value = wire::value_of(windows->window(), column)) type = value->type;
+  }
+  EC_TRY(windows->status());
+  return type;
+}
 
 Result<std::optional<wire::ValueType>> type_of_series(query::QueryService& service,
                                                       const catalog::SeriesEntry& series) {

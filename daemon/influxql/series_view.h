@@ -15,6 +15,7 @@
 #include "query/query_service.h"
 #include "query/series_scan.h"
 #include "wire/identity.h"
+#include "wire/window_columns.h"
 
 namespace edgecase::influxql {
 
@@ -65,6 +66,20 @@ class NamedSeries {
   const std::vector<Source>& sources_;
   std::optional<Expr> where_;
 };
+
+// The tier that a retention policy of a database is, as the length of its windows; 0: the policy is
+// `autogen`, or none: readings. InvalidArgument: "retention policy not found: x".
+inline constexpr std::string_view kPolicyOfReadings = "autogen";
+Result<std::int64_t> tier_of_policy(const query::QueryService& service, const std::string& database,
+                                    const std::string& policy);
+// Whether it keeps windows of a series.
+bool has_tier(const query::QueryService& service, const catalog::SeriesId& series,
+              std::int64_t every_ns);
+// The type of a column of these; nothing where no window has it.
+Result<std::optional<wire::ValueType>> type_of_column(query::QueryService& service,
+                                                      const catalog::SeriesEntry& series,
+                                                      std::int64_t every_ns,
+                                                      wire::WindowColumn column);
 
 // The type of a series' first reading; nothing where it has none that can be read.
 Result<std::optional<wire::ValueType>> type_of_series(query::QueryService& service,
