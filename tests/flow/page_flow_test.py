@@ -369,10 +369,19 @@ class PageFlow(unittest.TestCase):
                     self.assertEqual(found, [])
 
     def test_first_paint_is_quick(self):
-        self.show()
-        self.settled()
-        paint = self.browser.until("performance.getEntriesByName('first-contentful-paint')[0]?.startTime")
-        print(f"first contentful paint: {paint:.0f} ms")
+        # Told, not judged: it hangs on what else the machine does. The aim on a board is 100 ms.
+        for is_cold in (True, False):
+            self.browser.call("Network.setCacheDisabled", cacheDisabled=is_cold)
+            self.addCleanup(self.browser.call, "Network.setCacheDisabled", cacheDisabled=False)
+            paints = []
+            for _ in range(7):
+                self.show()
+                self.settled()
+                paints.append(self.browser.until(
+                    "performance.getEntriesByName('first-contentful-paint')[0]?.startTime"))
+            answer = self.browser.run("performance.getEntriesByType('navigation')[0].responseEnd")
+            print(f"first paint, {'nothing cached' if is_cold else 'again'}: median {sorted(paints)[3]:.0f} ms, "
+                  f"least {min(paints):.0f}, most {max(paints):.0f}; index.html was there after {answer:.0f} ms")
         bytes_sent = self.browser.run("""performance.getEntriesByType('resource')
             .filter((each) => each.name.includes('/page/')).reduce((sum, each) => sum + each.encodedBodySize, 0)""")
         print(f"the page's files: {bytes_sent / 1024:.0f} KiB")

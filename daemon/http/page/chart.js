@@ -54,7 +54,7 @@ function ticks(low, high, most) {
   const power = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 5, 10].map((each) => each * power).find((each) => each >= rough);
   const list = [];
-  for (let i = Math.ceil(low / step); i * step <= high + step * 1e-9; ++i) list.push(i * step);
+  for (let i = Math.ceil(low / step); i * step <= high + step * 1e-9; ++i) list.push(i * step + 0); // never -0
   return list;
 }
 

@@ -230,7 +230,9 @@ export async function showLook(content, signal) {
               : info.kind === "bytes"
                 ? many(info.count, "file")
                 : value === undefined
-                  ? "No readings yet"
+                  ? info.isThinned
+                    ? "Kept as windows"
+                    : "No readings yet"
                   : valueText(value),
           ),
       info &&
@@ -321,6 +323,15 @@ export async function showLook(content, signal) {
     if (thinned.length > 0) {
       texts.push(
         `Thinned: means of ${span(thinned[0].every / 1000)} with the band between minimum and maximum.`,
+      );
+    }
+    const tiers = new Set(shown.map((each) => each.tiers).filter(Boolean));
+    for (const told of tiers) {
+      const [, lengths, before] = /^([\w, ]+) before (\S+?)(;|$)/.exec(told) ?? [];
+      texts.push(
+        before && !lengths.startsWith("none")
+          ? `Before ${time(Date.parse(before))} readings are kept as windows of ${lengths}: these are drawn there.`
+          : "Some readings have become windows that this chart cannot show: widen it.",
       );
     }
     const isWithheld = shown.some((each) => each.info?.withheld > 0);

@@ -9,30 +9,46 @@ const stepsMs = [
   72e5, 108e5, 216e5, 432e5, 864e5, 1728e5, 6048e5, 12096e5, 2592e6,
 ];
 
+const unitsMs = {s: 1e3, m: 6e4, h: 36e5, d: 864e5, w: 6048e5, y: 31536e6};
+// "1h30m", as the daemon writes the length of a tier's windows.
+const durationMs = (text) =>
+  [...text.matchAll(/(\d+)([smhdwy])/g)].reduce((sum, [, many, unit]) => sum + many * unitsMs[unit], 0);
+// Of tiers that the answer could not be made of: when they end, and the lengths of their windows, the finest first.
+function missedTiers(note) {
+  const [, before, lengths] = /none before (\S+): windows of ([\w, ]+) are kept there/.exec(note) ?? [];
+  if (!before) return null;
+  return {before: Date.parse(before), lengths: lengths.split(", ").map(durationMs).sort((a, b) => a - b)};
+}
+
 const iso = (ms) => new Date(ms).toISOString();
 const kindOf = (value, type) => {
   if (type === "bytes" || type === "blob") return "bytes";
   return typeof value === "number" ? "number" : "state";
 };
 
-// {kind, last, lastMs, first, count, rate}: what is known of a series before its readings are read.
+// {kind, last, lastMs, first, count, rate, isThinned}: what is known of a series before its readings are read.
 export async function describe(series, signal) {
-  const [listed, last] = await Promise.all([
+  const [listed, last, oldest] = await Promise.all([
     json("/api/v1/series", only(series), {signal}),
     readings("/api/v1/last", only(series), signal).catch((error) => {
       // The drive that it lies on may be away; what others know of the series is shown.
       if (error.kind !== "later") throw error;
       return {rows: [], withheld: 0};
     }),
+    // A window, where readings have become some.
+    readings("/api/v1/query", {...only(series), tiers: true, limit: 1}, signal).catch(() => ({rows: []})),
   ]);
+  const isThinned = Boolean(oldest.rows[0]?.window);
   const info = listed.series[0] ?? {};
+  const first = isThinned ? oldest.rows[0].time : info.first;
   const row = last.rows[0];
   return {
     kind: row ? kindOf(row.value, row.type) : "number",
     last: row?.value,
     type: row?.type,
     lastMs: row ? Date.parse(row.time) : null,
-    firstMs: info.first ? Date.parse(info.first) : null,
+    isThinned,
+    firstMs: first ? Date.parse(first) : null,
     count: info.count ?? 0,
     rate: info.rate ?? 0,
     bytes: info.bytes ?? 0,
@@ -73,6 +89,7 @@ async function windows(series, from, to, every, aggregates, signal) {
   return {
     points: [...points.values()].filter(({t}) => !lacking.has(t)).sort((a, b) => a.t - b.t),
     leftOut: answers[0].leftOut,
+    tiers: answers[0].tiers,
     holes: lacking.size > 0 ? holesOf(lacking, every) : undefined,
   };
 }
@@ -110,17 +127,32 @@ async function stateBefore(series, from, signal) {
   return rows.map((row) => pointOf(row, true));
 }
 
+// Where readings have become windows that the ones asked for are not made of, others are asked for: of the finest
+// tier, and where that has none, of the next one.
 async function readRange(series, info, from, to, points, signal, every) {
+  const asked = await readOnce(series, info, from, to, points, signal, every);
+  const missed = missedTiers(asked.tiers ?? "");
+  if (!missed || info.kind === "state") return asked;
+  for (const length of missed.lengths) {
+    const step = stepsMs.find((ms) => ms * points >= to - from && ms % length === 0) ?? length;
+    const aggregates = ["mean", "min", "max"];
+    const thinned = {every: step, ...(await windows(series, from, to, step, aggregates, signal))};
+    if (thinned.points.some(({t}) => t < missed.before)) return thinned;
+  }
+  return asked;
+}
+
+async function readOnce(series, info, from, to, points, signal, every) {
   every ??= windowMs(info, from, to, points);
   const isState = info.kind === "state";
   if (every === 0) {
-    const {rows, leftOut} = await readings(
+    const {rows, leftOut, tiers} = await readings(
       "/api/v1/query",
       {...only(series), from: iso(from), to: iso(to), limit: rawMax + 1},
       signal,
     );
     if (rows.length <= rawMax) {
-      return {every, leftOut, points: rows.map((row) => pointOf(row, isState)).filter(Boolean)};
+      return {every, leftOut, tiers, points: rows.map((row) => pointOf(row, isState)).filter(Boolean)};
     }
     every = windowFor(to - from, points);
   }

@@ -1,29 +1,46 @@
-// How long readings are kept: the rules, what a rule would remove, and setting it.
+// How long readings are kept, and as what then: the rules, what a rule would remove or thin, and setting it.
 import {fill, make, table} from "./dom.js";
 import {json} from "./server.js";
 import {deviceSelector} from "./series.js";
 import {askToBeSure, deviceOptions, field} from "./sure.js";
 import {bytes, count, many, time} from "./words.js";
 
+// "7d, then 1m:90d, then 1h:forever".
+const kept = (keep, then) => [keep, ...(then ?? [])].join(", then ");
+
 function told(preview, device, keep) {
-  const goes = preview.erased_readings > 0;
+  const goes = preview.erased_readings > 0 || preview.erased_windows > 0;
+  const thinned = preview.thinned_readings > 0;
+  const going = [
+    preview.erased_readings > 0 && `${many(preview.erased_readings, "reading")}, ${bytes(preview.erased_bytes)},`,
+    preview.erased_windows > 0 && many(preview.erased_windows, "window"),
+  ].filter(Boolean);
   return [
     make("h2", {}, `${device}: keep ${keep}`),
-    make(
-      "p",
-      {class: `verdict ${goes ? "warn" : "good"}`},
-      goes
-        ? `${many(preview.erased_readings, "reading")}, ${bytes(preview.erased_bytes)}, will be removed for good at once.`
-        : "Nothing is removed now; readings go when they reach that age.",
-    ),
+    (goes || !thinned) &&
+      make(
+        "p",
+        {class: `verdict ${goes ? "warn" : "good"}`},
+        goes
+          ? `${going.join(" and ")} will be removed for good at once.`
+          : "Nothing is removed now; readings go when they reach that age.",
+      ),
+    thinned &&
+      make(
+        "p",
+        {class: "verdict warn"},
+        `${many(preview.thinned_readings, "reading")} become windows at once: the least, the greatest, the first, the ` +
+          "last, the sum and the count of each stay, the readings themselves go.",
+      ),
     table(
       "Series it is about",
-      ["Sensor", "Kept now", "Then", "Goes now", "Next goes"],
+      ["Sensor", "Kept now", "Then", "Goes now", "Becomes windows", "Next goes"],
       (preview.affected ?? []).map((each) => [
         each.sensor,
-        each.keep_now,
-        each.keep_then,
+        kept(each.keep_now, each.tiers_now),
+        kept(each.keep_then, each.tiers_then),
         [count(each.erased_readings), "number"],
+        [count(each.thinned_readings), "number"],
         each.next ? time(Date.parse(each.next)) : "–",
       ]),
     ),
@@ -47,26 +64,33 @@ export async function showRetention(content, signal) {
       {id: "retention-keep", name: "keep", required: true, placeholder: "30d"},
       "as 12h, 30d, 2y or forever",
     ),
+    field(
+      "Then, as windows",
+      {id: "retention-then", name: "then", placeholder: "1m:90d, 1h:forever"},
+      "the length of windows and how long they are kept, the finest first; empty: readings go",
+    ),
     options,
     make("button", {type: "submit", class: "main"}, "Show what would change"),
   );
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
-    const {ns, device, keep} = Object.fromEntries(new FormData(form));
-    const asked = {ns, select: deviceSelector(device), keep};
+    const {ns, device, keep, then} = Object.fromEntries(new FormData(form));
+    const asked = {ns, select: deviceSelector(device), keep, then: then.replaceAll(/\s/g, "")};
+    const rule = kept(keep, asked.then ? asked.then.split(",") : []);
     fill(next, make("p", {role: "status"}, "Looking…"));
     try {
       const preview = await json("/api/v1/retention/preview", asked, {signal});
       askToBeSure(next, {
-        told: told(preview, device, keep),
+        told: told(preview, device, rule),
         name: device,
-        label: `Keep ${keep}`,
+        label: `Keep ${rule}`,
         act: async () => {
           const set = await json("/api/v1/retention", asked, {method: "POST"});
           return make(
             "p",
             {class: "verdict good", role: "status"},
-            `Set: ${device} keeps ${set.keep}. ${many(set.erased_readings ?? 0, "reading")} removed.`,
+            `Set: ${device} keeps ${kept(set.keep, set.then)}. ${many(set.erased_readings ?? 0, "reading")} removed` +
+              (set.thinned_readings > 0 ? `, ${many(set.thinned_readings, "reading")} become windows.` : "."),
           );
         },
       });
@@ -81,14 +105,15 @@ export async function showRetention(content, signal) {
     make(
       "p",
       {},
-      `Where no rule says otherwise, readings are kept ${rules.default}. Expiry is ${expiry.mode}.`,
+      `Where no rule says otherwise, readings are kept ${kept(rules.default, rules.default_then)}. `,
+      `Expiry is ${expiry.mode}.`,
       expiry.oldest && ` The oldest reading in a file is of ${time(Date.parse(expiry.oldest))}.`,
     ),
     rules.rules.length > 0
       ? table(
           "Rules",
           ["Namespace", "Series", "Kept"],
-          rules.rules.map((rule) => [rule.namespace, rule.select, rule.keep]),
+          rules.rules.map((rule) => [rule.namespace, rule.select, kept(rule.keep, rule.then)]),
         )
       : make("p", {class: "soft"}, "There are no rules."),
     make("h2", {}, "A rule for a device"),

@@ -101,5 +101,10 @@ export async function readings(path, parameters, signal) {
     .split("\n")
     .filter((line) => line)
     .map((line) => JSON.parse(line));
-  return {rows, leftOut, withheld: Number(answer.headers.get("X-EdgeCase-Withheld-Devices") ?? 0)};
+  return {
+    rows,
+    leftOut,
+    withheld: Number(answer.headers.get("X-EdgeCase-Withheld-Devices") ?? 0),
+    tiers: answer.headers.get("X-EdgeCase-Tiers") ?? "",
+  };
 }
