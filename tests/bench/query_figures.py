@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Measures questions beside the same questions to InfluxDB and VictoriaMetrics, in one run.
+"""Measures questions beside the same questions to InfluxDB, VictoriaMetrics and QuestDB, in one run.
 
   EDGECASE_PROGRAM=build/release/cli/edgecase tests/bench/query_figures.py [--readings N] [--hours H] [--rounds N]
       [--check]
 
-Each server is a private one, if it is installed (influxd, victoria-metrics); memory is limited to 64 MiB where it can
-be. All get the same lines: one series of --readings readings (1,000,000), one a second, of three decimals; and 20
-measurements of 10 series, one a second for --hours (24; 0: none). Printed: medians over --rounds (5) of how long the
-whole answer takes, and how it stands to the best peer; of the dashboard, 20 questions of 10 series in windows of a
-minute, the first time and the median of the others; the most memory that each server took.
+Each server is a private one, if it is installed (influxd, victoria-metrics, QuestDB's jar and Java); memory is limited
+to 64 MiB where it can be. All get the same lines: one series of --readings readings (1,000,000), one a second, of three
+decimals; and 20 measurements of 10 series, one a second for --hours (24; 0: none). Printed: medians over --rounds (5)
+of how long an answer takes to arrive, and how it stands to the best peer; of the dashboard, 20 questions of 10 series
+in windows of a minute, the first time and the median of the others; the most memory that each server took.
 
 --check: exit code 3 where EdgeCase takes longer than the best peer.
 
@@ -33,10 +33,11 @@ HEADERS = {"csv": {"Accept": "application/csv"}}
 
 
 class Server:
+    """One that speaks InfluxQL; the others know its questions in their own language."""
+
     def __init__(self, name, server, port, process):
         self.name, self.server, self.process = name, server, process
         self.connection = http.client.HTTPConnection("127.0.0.1", port, timeout=600)
-        self.is_victoria = name == "VictoriaMetrics"
 
     def ask(self, path, body=None, method="GET", headers=None, **parameters):
         if parameters:
@@ -51,38 +52,97 @@ class Server:
     def write(self, lines):
         self.ask("/write?db=d&precision=s", lines.encode(), "POST")
 
+    def written(self, counts):
+        """All was written; `counts` has how many lines of each measurement. Waits until it can be asked for."""
+
     def memory_mib(self):
         with open(f"/proc/{self.process.pid}/status", encoding="utf-8") as status:
             return next(int(line.split()[1]) for line in status if line.startswith("VmHWM")) / 1024
 
+    # Questions answer the texts of answers, which count() reads afterwards.
+
+    def influxql(self, statement):
+        return [self.ask("/query", db="d", epoch="s", q=statement)]
+
     def windows(self, function, measurement, first, last, every, by=""):
-        """An answer with one value for each window; times in seconds, `last` not included."""
-        if not self.is_victoria:
-            text = self.ask("/query", db="d", epoch="s", q=f"SELECT {function}(v) FROM {measurement} WHERE "
-                            f"time >= {first}s AND time < {last}s GROUP BY time({every}s){by}")
-            return sum(len(series["values"]) for series in json.loads(text)["results"][0].get("series", []))
-        name = {"mean": "avg"}.get(function, function) + "_over_time"
-        count = 0
-        for begin in range(first, last, every * VICTORIA_POINTS_MAX):
-            end = min(last, begin + every * VICTORIA_POINTS_MAX)
-            text = self.ask("/api/v1/query_range", query=f"{name}({measurement}_v[{every}s])", start=begin + every - 1,
-                            end=end - 1, step=f"{every}s", nocache="1")
-            count += sum(len(series["values"]) for series in json.loads(text)["data"]["result"])
-        return count
+        """One value for each window; times in seconds, `last` not included. `by`: a tag."""
+        group = f", {by}" if by else ""
+        return self.influxql(f"SELECT {function}(v) FROM {measurement} WHERE time >= {first}s AND time < {last}s "
+                             f"GROUP BY time({every}s){group}")
+
+    def count(self, texts):
+        return sum(len(series["values"]) for text in texts
+                   for series in json.loads(text)["results"][0].get("series", []))
 
     def rows(self, form, last):
         if self.name == "EdgeCase":
             return self.ask("/api/v1/query", ns="d", select="one/*", format=form)
-        if self.is_victoria:
-            if form == "json":
-                return self.ask("/api/v1/export", **{"match[]": "one_v"})
-            return self.ask("/api/v1/export/csv", **{"match[]": "one_v", "format": "__timestamp__:unix_s,__value__"})
         return self.ask("/query", headers=HEADERS.get(form), db="d", q=f"SELECT v FROM one WHERE time < {last}s")
 
-    def last(self, last):
-        if self.is_victoria:
-            return self.ask("/api/v1/query", query="one_v", time=last - 1)
+    def influxql_rows(self, last):
+        """Where it speaks InfluxQL: what a client of that gets; else its own JSON."""
+        if isinstance(self, (VictoriaServer, QuestServer)):
+            return self.rows("json", last)
+        return self.influxql(f"SELECT v FROM one WHERE time < {last}s")
+
+    def last(self, _last):
         return self.ask("/query", db="d", q="SELECT last(v) FROM one")
+
+
+class VictoriaServer(Server):
+    def written(self, counts):
+        self.ask("/internal/force_flush")
+
+    def metricsql(self, query, first, last, every):
+        return self.ask("/api/v1/query_range", query=query, start=first, end=last, step=f"{every}s", nocache="1")
+
+    def windows(self, function, measurement, first, last, every, by=""):
+        name = {"mean": "avg"}.get(function, function) + "_over_time"
+        texts = []
+        for begin in range(first, last, every * VICTORIA_POINTS_MAX):
+            end = min(last, begin + every * VICTORIA_POINTS_MAX)
+            texts.append(self.metricsql(f"{name}({measurement}_v[{every}s])", begin + every - 1, end - 1, every))
+        return texts
+
+    def count(self, texts):
+        return sum(len(series.get("values", [0])) for text in texts for series in json.loads(text)["data"]["result"])
+
+    def rows(self, form, last):
+        if form == "json":
+            return self.ask("/api/v1/export", **{"match[]": "one_v"})
+        return self.ask("/api/v1/export/csv", **{"match[]": "one_v", "format": "__timestamp__:unix_s,__value__"})
+
+    def last(self, last):
+        return self.ask("/api/v1/query", query="one_v", time=last - 1)
+
+
+class QuestServer(Server):
+    def write(self, lines):
+        self.ask("/write?precision=s", lines.encode(), "POST")
+
+    def written(self, counts):
+        from daemon_process import until
+        for table, count in counts.items():
+            until(lambda table=table, count=count: json.loads(
+                self.sql(f"SELECT count() FROM {table}"))["dataset"] == [[count]], f"QuestDB has {table}", 600)
+
+    def sql(self, statement, path="/exec"):
+        return self.ask(path, query=statement)
+
+    def windows(self, function, measurement, first, last, every, by=""):
+        name = {"mean": "avg"}.get(function, function)
+        tag = f"{by}, " if by else ""
+        return [self.sql(f"SELECT timestamp, {tag}{name}(v) FROM {measurement} WHERE timestamp >= {first}000000 AND "
+                         f"timestamp < {last}000000 SAMPLE BY {every}s")]
+
+    def count(self, texts):
+        return sum(json.loads(text)["count"] for text in texts)
+
+    def rows(self, form, last):
+        return self.sql("SELECT timestamp, device, v FROM one", "/exec" if form == "json" else "/exp")
+
+    def last(self, last):
+        return self.sql("SELECT timestamp, v FROM one LATEST ON timestamp PARTITION BY device")
 
 
 def start(name):
@@ -97,19 +157,24 @@ def start(name):
             place.remove()
         return Server(name, stop, daemon.port(), daemon.process)
     if name == "InfluxDB":
-        from influxd import INFLUXD, Influxd as Peer
-        is_there = INFLUXD
+        from influxd import INFLUXD as is_there, Influxd as Peer
+    elif name == "QuestDB":
+        from questdb import QUESTDB as is_there, Quest as Peer
     else:
-        from victoria import VICTORIA, Victoria as Peer
-        is_there = VICTORIA
+        from victoria import VICTORIA as is_there, Victoria as Peer
     if not is_there:
         print(f"{name} is not installed: left out", file=sys.stderr)
         return None
     peer = Peer()
-    server = Server(name, peer.stop, peer.port, peer.process)
+    made = {"VictoriaMetrics": VictoriaServer, "QuestDB": QuestServer}.get(name, Server)
+    server = made(name, peer.stop, peer.port, peer.process)
     if name == "InfluxDB":
         server.ask("/query", method="POST", q="CREATE DATABASE d")
     return server
+
+
+def start_all():
+    return [server for name in ("EdgeCase", "InfluxDB", "VictoriaMetrics", "QuestDB") if (server := start(name))]
 
 
 def fill(server, readings, hours):
@@ -120,8 +185,8 @@ def fill(server, readings, hours):
         for panel in range(PANELS):
             server.write("".join(f"p{panel},device=d{series} v={(i * 31 + series * 7) % 997 / 10} {BEGIN + i}\n"
                                  for series in range(SERIES) for i in range(begin, begin + LINES // SERIES)))
-    if server.is_victoria:
-        server.ask("/internal/force_flush")
+    panels = {f"p{panel}": hours * 3600 * SERIES for panel in range(PANELS)} if hours else {}
+    server.written({"one": readings, **panels})
 
 
 def timed(ask):
@@ -131,19 +196,50 @@ def timed(ask):
 
 
 def questions(readings, hours):
-    """Name, and what is asked of a server; what two servers answer is as much."""
+    """A name, and what is asked of a server. Servers whose answers are counted answer as much as each other."""
     end = BEGIN + readings // 3600 * 3600
     for function in ("mean", "min", "max", "count"):
         yield f"hourly {function} of {readings:,}", \
             lambda server, function=function: server.windows(function, "one", BEGIN, end, 3600)
+    yield "mean of each minute", lambda server: server.windows("mean", "one", BEGIN, end, 60)
     yield "mean of each 10 s", lambda server: server.windows("mean", "one", BEGIN, end, 10)
-    yield "last value", lambda server: server.last(BEGIN + readings) and 1
-    yield f"{readings:,} rows as CSV", lambda server: server.rows("csv", BEGIN + readings) and 1
-    yield f"{readings:,} rows as JSON", lambda server: server.rows("json", BEGIN + readings) and 1
+    yield "last value", lambda server: server.last(BEGIN + readings) and []
+    yield f"{readings:,} rows as CSV", lambda server: server.rows("csv", BEGIN + readings) and []
+    yield f"{readings:,} rows as JSON", lambda server: server.rows("json", BEGIN + readings) and []
+    yield f"{readings:,} rows as InfluxQL's JSON", \
+        lambda server: server.influxql_rows(BEGIN + readings) and []
     if hours:
-        yield f"dashboard, {hours} h", lambda server: sum(
-            server.windows("mean", f"p{panel}", BEGIN, BEGIN + hours * 3600, 60, ", device")
-            for panel in range(PANELS))
+        yield f"dashboard, {hours} h", lambda server: [text for panel in range(PANELS) for text in server.windows(
+            "mean", f"p{panel}", BEGIN, BEGIN + hours * 3600, 60, "device")]
+
+
+def measure(servers, rounds, asked, are_alike=True):
+    """Prints medians; `asked` yields names and questions. A question may be None for a server. How many miss."""
+    misses = 0
+    print(f"{'milliseconds':32}" + "".join(f"{server.name:>17}" for server in servers) + f"{'to best peer':>15}")
+    for name, ask in asked:
+        firsts, medians, counts = [], [], []
+        for server in servers:
+            took = []
+            for i in range(rounds):
+                each, texts = timed(lambda server=server: ask(server))
+                took.append(each)
+                if i == 0 and texts is not None:
+                    counts.append(server.count(texts))
+            firsts.append(took[0] if texts is not None else float("nan"))
+            medians.append(statistics.median(took[1:]) if texts is not None else float("nan"))
+        if are_alike and len(set(counts)) > 1:
+            raise AssertionError(f"{name}: the servers answer differently much: {counts}")
+        of_dashboard = name.startswith("dashboard")
+        for label, figures in ([(name + ", first", firsts)] if of_dashboard else []) + [(name, medians)]:
+            peers = [each for each in figures[1:] if each == each]
+            ratio = figures[0] / min(peers) if peers else float("nan")
+            misses += ratio > 1
+            print(f"{label:32}" + "".join(f"{each:17.2f}" for each in figures) + f"{ratio:15.2f}", flush=True)
+    print(f"{'most memory, MiB':32}" + "".join(f"{server.memory_mib():17.0f}" for server in servers))
+    load = os.getloadavg()
+    print(f"load of 1, 5, 15 minutes: {load[0]:.1f}, {load[1]:.1f}, {load[2]:.1f}")
+    return misses
 
 
 def main():
@@ -157,29 +253,11 @@ def main():
         parser.error("at least 7200 readings, 0 hours, 2 rounds")
     servers = []
     try:
-        for name in ("EdgeCase", "InfluxDB", "VictoriaMetrics"):
-            if server := start(name):
-                servers.append(server)
+        servers = start_all()
         for server in servers:
             took, _ = timed(lambda server=server: fill(server, given.readings, given.hours))
             print(f"{server.name} was filled in {took / 1e3:.1f} s", file=sys.stderr)
-        misses = 0
-        print(f"{'milliseconds':32}" + "".join(f"{server.name:>17}" for server in servers) + f"{'to best peer':>15}")
-        for name, ask in questions(given.readings, given.hours):
-            firsts, medians, counts = [], [], []
-            for server in servers:
-                rounds = [timed(lambda server=server: ask(server)) for _ in range(given.rounds)]
-                firsts.append(rounds[0][0])
-                medians.append(statistics.median(took for took, _ in rounds[1:]))
-                counts.append(rounds[0][1])
-            if len(set(counts)) > 1:
-                raise AssertionError(f"{name}: the servers answer differently much: {counts}")
-            of_dashboard = name.startswith("dashboard")
-            for label, figures in ([(name + ", first", firsts)] if of_dashboard else []) + [(name, medians)]:
-                ratio = figures[0] / min(figures[1:]) if len(figures) > 1 else float("nan")
-                misses += ratio > 1
-                print(f"{label:32}" + "".join(f"{each:17.2f}" for each in figures) + f"{ratio:15.2f}", flush=True)
-        print(f"{'most memory, MiB':32}" + "".join(f"{server.memory_mib():17.0f}" for server in servers))
+        misses = measure(servers, given.rounds, questions(given.readings, given.hours))
     finally:
         for server in servers:
             server.connection.close()
