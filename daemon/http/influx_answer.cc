@@ -1,5 +1,6 @@
 #include "http/influx_answer.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "edgecase/clock.h"
@@ -9,11 +10,13 @@ namespace {
 
 // Looking at the clock for every row would cost as much as writing one.
 constexpr int kStepsPerClockLook = 8;
+// Rows that one step writes, where they are at hand.
+constexpr std::size_t kRowsAtOnce = 64;
 
 }  // namespace
 
 Result<bool> InfluxAnswer::fill(std::string& piece) {
-  if (is_in_rows_ && rows().is_given_revoked())
+  if (is_in_rows_ && (rows().is_given_revoked() || of_many_.is_revoked()))
     return not_found("a reading was erased while it was sent");
   if (is_in_rows_) {
     const Status asked = query_->go_on();
@@ -40,7 +43,13 @@ void InfluxAnswer::let_go() {
 }
 
 query::GivenReadings InfluxAnswer::take_given() {
-  if (given_.empty() && is_in_rows_) return rows().take_given();
+  if (given_.empty() && is_in_rows_) {
+    query::GivenReadings given = rows().take_given();
+    given.add(of_many_);
+    // What is not written yet is given with the next piece as well.
+    of_many_ = next_of_many_ < many_.size() ? given : query::GivenReadings();
+    return given;
+  }
   return std::exchange(given_, {});
 }
 
@@ -73,13 +82,35 @@ void InfluxAnswer::begin_series(std::string& piece) {
   text_->begin_series(statement_, head_, piece);
 }
 
+// The next rows, of which many are at hand. False: there are none, or something has failed.
+Result<bool> InfluxAnswer::next_rows(std::string& piece) {
+  if (next_of_many_ == many_.size()) {
+    next_of_many_ = 0;
+    many_.clear();
+    EC_ASSIGN_OR_RETURN(const bool has_any, rows().next_rows(many_));
+    if (!has_any) return false;
+  }
+  end_full_chunk(piece);
+  std::size_t count = std::min(kRowsAtOnce, many_.size() - next_of_many_);
+  if (chunk_rows_ > 0) count = std::min(count, chunk_rows_ - rows_in_chunk_);
+  text_->rows(many_, next_of_many_, next_of_many_ + count, rows(), piece);
+  next_of_many_ += count;
+  rows_in_chunk_ += count;
+  return true;
+}
+
+void InfluxAnswer::end_full_chunk(std::string& piece) {
+  if (chunk_rows_ == 0 || rows_in_chunk_ < chunk_rows_) return;
+  text_->end_series(true, true, piece);
+  begin_series(piece);
+}
+
 void InfluxAnswer::next_row(std::string& piece) {
-  const auto has_row = rows().next_row(row_);
+  auto has_row = next_rows(piece);
+  if (has_row.ok() && *has_row) return;
+  if (has_row.ok()) has_row = rows().next_row(row_);
   if (has_row.ok() && *has_row) {
-    if (chunk_rows_ > 0 && rows_in_chunk_ == chunk_rows_) {
-      text_->end_series(true, true, piece);
-      begin_series(piece);
-    }
+    end_full_chunk(piece);
     ++rows_in_chunk_;
     return text_->row(row_, rows(), piece);
   }
@@ -100,6 +131,7 @@ void InfluxAnswer::end_statement(const Status& status, std::string& piece) {
   is_in_rows_ = false;
   ++statement_;
   if (ended.rows != nullptr) given_ = ended.rows->take_given();
+  given_.add(std::exchange(of_many_, {}));
   ended.rows = nullptr;
 }
 

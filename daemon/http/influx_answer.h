@@ -41,6 +41,8 @@ class InfluxAnswer final : public PieceSource {
   bool step(std::string& piece);
   void begin_statement(std::string& piece);
   void next_row(std::string& piece);
+  Result<bool> next_rows(std::string& piece);
+  void end_full_chunk(std::string& piece);
   void begin_series(std::string& piece);
   void end_statement(const Status& status, std::string& piece);
 
@@ -57,6 +59,9 @@ class InfluxAnswer final : public PieceSource {
   query::GivenReadings given_;  // of a statement that ended in this piece
   influxql::SeriesHead head_;   // of the series at hand
   std::vector<influxql::Cell> row_;
+  influxql::NumberRows many_;
+  std::size_t next_of_many_ = 0;
+  query::GivenReadings of_many_;  // what is left of it was made of those, and others since
   std::size_t rows_in_chunk_ = 0;
 };
 

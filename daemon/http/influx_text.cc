@@ -1,6 +1,7 @@
 #include "http/influx_text.h"
 
 #include <algorithm>
+#include <bit>
 #include <charconv>
 #include <cmath>
 #include <utility>
@@ -22,6 +23,19 @@ std::string_view scientific(double value, char (&text)[40]) {
   const auto end =
       std::to_chars(std::begin(text), std::end(text), value, std::chars_format::scientific);
   return {text, static_cast<std::size_t>(end.ptr - text)};
+}
+
+// What append_go_number() appends; returns its end.
+constexpr std::size_t kGoNumberBytesMax = 40;
+char* write_go_number(double value, char* out) {
+  // The shortest digits, without zeros that they do not have.
+  constexpr double kFixedMin = 1e-6, kFixedMax = 1e15;
+  const double size = std::abs(value);
+  if (size >= kFixedMin && size < kFixedMax)
+    return std::to_chars(out, out + kGoNumberBytesMax, value, std::chars_format::fixed).ptr;
+  std::string text;
+  append_go_number(value, text);
+  return std::copy(text.begin(), text.end(), out);
 }
 
 // Decimals of few places look alike in every form.
@@ -89,6 +103,18 @@ class JsonText {
   bool is_behind_key_ = false;
 };
 
+// Row by row, as cells.
+void append_cells(InfluxText& text, const influxql::NumberRows& rows, std::size_t first,
+                  std::size_t last, const influxql::RowSource& zone, std::string& out) {
+  std::vector<Cell> cells(rows.columns.size() + 1);
+  cells[0].kind = Cell::Kind::Time;
+  for (std::size_t row = first; row < last; ++row) {
+    cells[0].integer = rows.times_ns[row];
+    for (std::size_t i = 0; i < rows.columns.size(); ++i) rows.columns[i].get(row, cells[i + 1]);
+    text.row(cells, zone, out);
+  }
+}
+
 class InfluxJson final : public InfluxText {
  public:
   explicit InfluxJson(const InfluxShape& shape) : shape_(shape), json_(shape.is_pretty) {}
@@ -131,6 +157,21 @@ class InfluxJson final : public InfluxText {
       append_cell(cell, zone, out);
     }
     json_.close(']', out);
+  }
+
+  void rows(const influxql::NumberRows& rows, std::size_t first, std::size_t last,
+            const influxql::RowSource& zone, std::string& out) override {
+    // The first row of all opens the list.
+    const std::size_t begin =
+        !shape_.is_pretty && shape_.epoch_ns > 0 && !has_rows_ ? std::min(first + 1, last) : first;
+    const bool is_compact = !shape_.is_pretty && shape_.epoch_ns > 0;
+    append_cells(*this, rows, first, is_compact ? begin : last, zone, out);
+    if (!is_compact || begin == last) return;
+    std::size_t size = out.size();
+    out.resize(size + (last - begin) * (kTimeBytesMax + rows.columns.size() * kCellBytesMax));
+    char* at = out.data() + size;
+    for (std::size_t row = begin; row < last; ++row) at = write_row(rows, row, at);
+    out.resize(static_cast<std::size_t>(at - out.data()));
   }
 
   void end_series(bool goes_on, bool more, std::string& out) override {
@@ -206,6 +247,29 @@ class InfluxJson final : public InfluxText {
     json_.close('}', out);
     is_result_open_ = false;
   }
+  // With brackets, commas and a sign.
+  static constexpr std::size_t kTimeBytesMax = 24, kCellBytesMax = 1 + kGoNumberBytesMax;
+
+  char* write_row(const influxql::NumberRows& rows, std::size_t row, char* at) {
+    *at++ = ',';
+    *at++ = '[';
+    at = wire::write_int(rows.times_ns[row] / shape_.epoch_ns, at);
+    for (const influxql::NumberRows::Column& column : rows.columns) {
+      *at++ = ',';
+      if (column.has[row] == 0) {
+        at = std::copy_n("null", 4, at);
+      } else if (column.kind == Cell::Kind::Integer) {
+        at = wire::write_int(static_cast<std::int64_t>(column.bits[row]), at);
+      } else {
+        const auto number = std::bit_cast<double>(column.bits[row]);
+        char* const end = floats_.write_decimal(number, at);
+        at = end != nullptr ? end : write_go_number(number, at);
+      }
+    }
+    *at++ = ']';
+    return at;
+  }
+
   void append_cell(const Cell& cell, const influxql::RowSource& zone, std::string& out) {
     switch (cell.kind) {
       case Cell::Kind::Null: out += "null"; return;
@@ -296,6 +360,10 @@ class InfluxCsv final : public InfluxText {
       append_cell(cell, out);
     }
     out += '\n';
+  }
+  void rows(const influxql::NumberRows& rows, std::size_t first, std::size_t last,
+            const influxql::RowSource& zone, std::string& out) override {
+    append_cells(*this, rows, first, last, zone, out);
   }
   void end_series(bool /*goes_on*/, bool /*more*/, std::string& /*out*/) override {}
   // InfluxDB says nothing of an error here; an answer that lacks something is none.

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "influxql/points.h"
 #include "influxql/rows.h"
 
 namespace edgecase::http {
@@ -31,6 +32,9 @@ class InfluxText {
   // `zone` says in which offset times are told.
   virtual void row(const std::vector<influxql::Cell>& cells, const influxql::RowSource& zone,
                    std::string& out) = 0;
+  // The same of the rows from `first` to before `last`.
+  virtual void rows(const influxql::NumberRows& rows, std::size_t first, std::size_t last,
+                    const influxql::RowSource& zone, std::string& out) = 0;
   // `goes_on`: more rows of this series come; `more`: more of this statement.
   virtual void end_series(bool goes_on, bool more, std::string& out) = 0;
   // What went wrong, and what is said beside; empty: nothing.

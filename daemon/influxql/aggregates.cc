@@ -1,5 +1,6 @@
 // count, sum, mean and whatever else gives a value that need not be one of the window's.
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -28,6 +29,12 @@ class Count : public Reducer {
   bool takes_numbers() const override { return true; }
   Status add_numbers(const wire::Numbers& numbers) override {
     count_ += static_cast<std::int64_t>(numbers.size());
+    return ok();
+  }
+  Status reduce(const wire::Numbers&, std::span<const std::uint32_t> ends,
+                NumberRows::Column& made) override {
+    std::uint32_t begin = 0;
+    for (const std::uint32_t end : ends) made.add(std::uint64_t{end - std::exchange(begin, end)});
     return ok();
   }
   bool takes_summary(const NumberSummary&) const override { return true; }
@@ -65,6 +72,18 @@ class Sum : public Reducer {
         integer_ = wrapped_sum(integer_, numbers.int64(i));
     } else {
       sum_.add(numbers);
+    }
+    return ok();
+  }
+  Status reduce(const wire::Numbers& numbers, std::span<const std::uint32_t> ends,
+                NumberRows::Column& made) override {
+    if (is_integer_) return Reducer::reduce(numbers, ends, made);
+    std::size_t begin = 0;
+    for (const std::uint32_t end : ends) {
+      query::NumberSum sum;
+      sum.add(numbers.from(begin).first(end - begin));
+      made.add(std::bit_cast<std::uint64_t>(is_mean_ ? sum.mean() : sum.sum().float64));
+      begin = end;
     }
     return ok();
   }
@@ -295,6 +314,20 @@ class Values : public Reducer {
 };
 
 }  // namespace
+
+Status Reducer::reduce(const wire::Numbers& numbers, std::span<const std::uint32_t> ends,
+                       NumberRows::Column& made) {
+  std::vector<Sample> samples;
+  std::size_t begin = 0;
+  for (const std::uint32_t end : ends) {
+    EC_TRY(add_numbers(numbers.from(begin).first(end - begin)));
+    samples.clear();
+    EC_TRY(finish(samples));
+    made.add(samples.front().value);
+    begin = end;
+  }
+  return ok();
+}
 
 std::unique_ptr<Reducer> make_aggregate(const Call& call, Spending& spending) {
   switch (call.function) {

@@ -423,6 +423,13 @@ bool Call::takes_any_order() const {
   }
 }
 
+// stddev() of a single value is none.
+bool Call::gives_number() const {
+  const bool are_numbers = is_number(kind) && is_number(taken);
+  return are_numbers && !inside && !is_of_nothing && takes_any_order() &&
+         function != Function::Stddev;
+}
+
 Result<Call> make_call(const Expr& call, const FunctionPlan::Columns& columns,
                        const Windows& windows) {
   return Maker(columns, windows).make(call);

@@ -67,6 +67,8 @@ struct Call {
   // Whether it takes many numbers of a window at once, and whether it takes them in any order.
   bool takes_numbers() const;
   bool takes_any_order() const;
+  // Whether it makes one number of each window of numbers.
+  bool gives_number() const;
 };
 
 // InvalidArgument.

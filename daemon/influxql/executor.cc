@@ -57,6 +57,13 @@ class SelectRows final : public RowSource {
     return true;
   }
 
+  Result<bool> next_rows(NumberRows& rows) override {
+    if (rows_ == nullptr || has_row_) return false;
+    const auto has_any = rows_->next_many(rows);
+    EC_TRY(check_sums());
+    return has_any;
+  }
+
   const SelectPlan& plan() const { return *plan_; }
   const ReadingAccount& account() const { return account_; }
 
@@ -77,12 +84,15 @@ class SelectRows final : public RowSource {
   }
 
  private:
-  // A sum that lacks what cannot be read would be a wrong one, unless its window says so.
   Result<bool> take_row() {
     EC_ASSIGN_OR_RETURN(const bool has_row, rows_->next(point_));
-    if (account_.is_summing() && account_.is_damaged() && !plan_->tells_lacks())
-      return account_.left_out().status();
+    EC_TRY(check_sums());
     return has_row;
+  }
+  // A sum that lacks what cannot be read would be a wrong one, unless its window says so.
+  Status check_sums() const {
+    const bool is_wrong = account_.is_summing() && account_.is_damaged() && !plan_->tells_lacks();
+    return is_wrong ? account_.left_out().status() : ok();
   }
 
   ReadingAccount account_;  // outlives what reads

@@ -34,6 +34,10 @@ class Formula {
   // Only the truth value true is.
   bool is_true(const std::vector<Cell>& cells) const;
   void evaluate(const std::vector<Cell>& cells, Cell& result) const;
+  // The cell that it is, where it is nothing else.
+  std::optional<std::size_t> cell_place() const {
+    return kind_ == Kind::Cell ? std::optional(place_) : std::nullopt;
+  }
   // False: whatever the rows are, it does not hold. `known`: which of `cells` are known before
   // there are rows; the others depend on the row.
   bool may_hold(const std::vector<Cell>& cells, const std::vector<char>& known) const;

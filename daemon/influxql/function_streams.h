@@ -53,4 +53,18 @@ std::unique_ptr<SampleStream> make_stream(const Call& call, const StreamSetting&
                                           const TimeSpan& span, bool is_inside,
                                           std::vector<PointTaker*>& takers);
 
+// The plan of make_number_rows(): what it is made of, and what keeps that.
+struct NumberRowsPlan {
+  std::shared_ptr<const void> kept;
+  const Windows& windows;
+  const WindowGrid& grid;
+};
+
+// The rows of a group whose functions give a number for each window of one column
+// (Call::gives_number()), on UTC's grid, without LIMIT: as streams would give them, but many side
+// by side, made of as many readings as the feed holds.
+std::unique_ptr<PointSource> make_number_rows(NumberRowsPlan plan,
+                                              const std::vector<const Call*>& calls,
+                                              std::unique_ptr<WindowFeed> feed, Spending& spending);
+
 }  // namespace edgecase::influxql

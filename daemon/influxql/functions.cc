@@ -32,6 +32,7 @@ struct Planned {
   std::vector<Cell::Kind> kinds;
   std::vector<std::size_t> beside;  // columns of the names
   std::size_t calls = 0;
+  bool is_of_numbers = false;  // see make_number_rows()
 };
 
 // With fill(number) rows have that number wherever a value is missing, as it is where the type
@@ -83,6 +84,18 @@ void set_spans(Planned& plan) {
     plan.span_to_read.from_ns = std::min(plan.span_to_read.from_ns, span.from_ns);
     plan.span_to_read.to_ns = std::max(plan.span_to_read.to_ns, span.to_ns);
   }
+}
+
+// Where every function gives one number for each window, of the same column.
+bool is_of_numbers(const Planned& plan) {
+  const Windows& windows = plan.windows;
+  const bool are_fixed = plan.grid.is_cut() && windows.zone == nullptr && windows.limit == 0 &&
+                         windows.offset == 0 && windows.fill != Fill::Linear;
+  return are_fixed && !plan.leaves.empty() &&
+         std::all_of(plan.leaves.begin(), plan.leaves.end(), [&](const Leaf& leaf) {
+           return !leaf.is_name && leaf.call.gives_number() &&
+                  leaf.call.column.index == plan.leaves.front().call.column.index;
+         });
 }
 
 // The rows of one group: those of each function, those of one time in one row.
@@ -312,6 +325,7 @@ Result<FunctionPlan> FunctionPlan::make(const std::vector<const Expr*>& leaves,
       return invalid_argument(
           "mixing multiple selector functions with tags or fields is not supported");
   }
+  planned->is_of_numbers = is_of_numbers(*planned);
   return FunctionPlan(std::make_shared<const Impl>(Impl{std::move(planned)}));
 }
 
@@ -330,6 +344,12 @@ std::unique_ptr<PointSource> FunctionPlan::open(std::unique_ptr<PointSource> poi
 
 std::unique_ptr<PointSource> FunctionPlan::open(std::unique_ptr<WindowFeed> feed,
                                                 Spending& spending) const {
+  if (impl_->planned->is_of_numbers) {
+    std::vector<const Call*> calls;
+    for (const Leaf& leaf : impl_->planned->leaves) calls.push_back(&leaf.call);
+    return make_number_rows({impl_, impl_->planned->windows, impl_->planned->grid}, calls,
+                            std::move(feed), spending);
+  }
   return std::make_unique<FunctionRows>(impl_->planned, nullptr, std::move(feed), spending);
 }
 

@@ -62,6 +62,15 @@ class JoinedFields final : public PointSource {
     return true;
   }
 
+  // One field alone.
+  Result<bool> next_many(NumberRows& rows) override {
+    if (parts_.size() != 1 || columns_.size() != 1 || columns_.front().is_condition) return false;
+    rows.columns.resize(1);
+    rows.columns.front().kind = columns_.front().kind;
+    rows.clear();
+    return parts_.front().reader->take_many(rows.times_ns, rows.columns.front());
+  }
+
  private:
   bool is_before(std::int64_t a, std::int64_t b) const { return is_descending_ ? a > b : a < b; }
 

@@ -1,13 +1,41 @@
 #include "influxql/points.h"
 
+#include <bit>
 #include <string>
 
 #include "query/query_limits.h"
 
 namespace edgecase::influxql {
 
-Status Spending::add_window() {
-  if (++windows_ <= windows_max_) return ok();
+void NumberRows::Column::add(const Cell& cell) {
+  const bool is_number = cell.kind == kind;
+  const bool is_float = kind == Cell::Kind::Float;
+  bits.push_back(!is_number ? 0
+                 : is_float ? std::bit_cast<std::uint64_t>(cell.number)
+                            : static_cast<std::uint64_t>(cell.integer));
+  has.push_back(is_number ? 1 : 0);
+}
+
+void NumberRows::Column::get(std::size_t row, Cell& cell) const {
+  cell.kind = has[row] != 0 ? kind : Cell::Kind::Null;
+  if (kind == Cell::Kind::Float) {
+    cell.number = std::bit_cast<double>(bits[row]);
+  } else {
+    cell.integer = static_cast<std::int64_t>(bits[row]);
+  }
+}
+
+void NumberRows::clear() {
+  times_ns.clear();
+  for (Column& column : columns) {
+    column.bits.clear();
+    column.has.clear();
+  }
+}
+
+Status Spending::add_windows(std::uint64_t count) {
+  windows_ += count;
+  if (windows_ <= windows_max_) return ok();
   return query::check_limit(query::kWindowsLimit, windows_, windows_max_);
 }
 

@@ -18,6 +18,29 @@ struct Point {
   std::vector<Cell> cells;  // as many as columns were asked for
 };
 
+// Rows of numbers side by side: times, and of each column as many numbers as there are times.
+struct NumberRows {
+  struct Column {
+    Cell::Kind kind = Cell::Kind::Float;  // or Integer
+    std::vector<std::uint64_t> bits;      // of a double, or of a signed integer
+    std::vector<char> has;                // 0: null
+
+    void add(const Cell& cell);  // of another kind: null
+    void add(std::uint64_t number_bits) {
+      bits.push_back(number_bits);
+      has.push_back(1);
+    }
+    void get(std::size_t row, Cell& cell) const;
+  };
+
+  std::vector<std::int64_t> times_ns;
+  std::vector<Column> columns;
+
+  std::size_t size() const { return times_ns.size(); }
+  bool empty() const { return times_ns.empty(); }
+  void clear();  // the columns stay
+};
+
 class PointSource {
  public:
   virtual ~PointSource() = default;
@@ -25,6 +48,9 @@ class PointSource {
   // the same instant in the order of their series. False at the end. `point` is overwritten, its
   // memory used again. After an error only destruction is allowed.
   virtual Result<bool> next(Point& point) = 0;
+  // The same of many, where they are at hand as numbers alone: `rows` is overwritten, or given away
+  // for another one. False: next() has what comes, or knows that nothing does.
+  virtual Result<bool> next_many(NumberRows& /*rows*/) { return false; }
 };
 
 // Takes the values that a field has in a window, many at once where they are at hand so.
@@ -44,8 +70,9 @@ class Spending {
   Spending(std::uint64_t windows_max, std::uint64_t held_bytes_max)
       : windows_max_(windows_max), held_bytes_max_(held_bytes_max) {}
 
-  // One window more is answered. LimitReached.
-  Status add_window();
+  // One window more is answered, or so many. LimitReached.
+  Status add_window() { return add_windows(1); }
+  Status add_windows(std::uint64_t count);
   // Whether so many more could be, before the first of them is made. LimitReached.
   Status expect_windows(std::uint64_t count) const;
   // Values that have to be kept until their window ends. LimitReached.

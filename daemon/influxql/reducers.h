@@ -2,7 +2,9 @@
 // of them than the function needs. One thread.
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "influxql/calls.h"
@@ -25,6 +27,11 @@ class Reducer {
   // of floats within what NumberSum (query/aggregator.h) says.
   virtual bool takes_summary(const NumberSummary& /*summary*/) const { return false; }
   virtual void add_summary(const NumberSummary& /*summary*/) {}
+  // What many come to, cut into windows: `ends` has where each ends, and the next one begins. The
+  // same as add_numbers() and finish() of each, which gives one sample; before the first of them
+  // nothing was added.
+  virtual Status reduce(const wire::Numbers& numbers, std::span<const std::uint32_t> ends,
+                        NumberRows::Column& made);
   // What the values since the last call come to, of which there is at least one. In the order of
   // their times; times of points, or kNoTime.
   virtual Status finish(std::vector<Sample>& made) = 0;

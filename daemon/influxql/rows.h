@@ -37,6 +37,8 @@ struct SeriesHead {
   std::vector<std::string> columns;                       // as many as cells in each row
 };
 
+struct NumberRows;  // influxql/points.h
+
 class RowSource {
  public:
   virtual ~RowSource() = default;
@@ -46,6 +48,8 @@ class RowSource {
   // To the next row of the series at hand; false at its end. `row` is overwritten, its memory used
   // again.
   virtual Result<bool> next_row(std::vector<Cell>& row) = 0;
+  // PointSource::next_many(), of the rows of the series at hand.
+  virtual Result<bool> next_rows(NumberRows& /*rows*/) { return false; }
   // Between two calls, for who waits in between: what it reads from is let go of, where something
   // of it was revoked or memory is short (query::ReadingCursor::let_go).
   virtual void let_go() {}

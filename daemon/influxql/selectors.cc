@@ -54,12 +54,21 @@ class Best : public Reducer {
   }
   bool takes_numbers() const override { return beside_.empty(); }
   Status add_numbers(const wire::Numbers& numbers) override {
-    const std::size_t at = numbers.is_float
-                               ? best_of([&](std::size_t i) { return numbers.float64(i); }, numbers)
-                               : best_of([&](std::size_t i) { return numbers.int64(i); }, numbers);
+    const std::size_t at = place_of(numbers);
     const Point point{numbers.times_ns[at], {}};
     return add(numbers.is_float ? float_cell(numbers.float64(at)) : integer_cell(numbers.int64(at)),
                point);
+  }
+  // Windows show their own times.
+  Status reduce(const wire::Numbers& numbers, std::span<const std::uint32_t> ends,
+                NumberRows::Column& made) override {
+    std::size_t begin = 0;
+    for (const std::uint32_t end : ends) {
+      const wire::Numbers window = numbers.from(begin).first(end - begin);
+      made.add(window.bits[place_of(window)]);
+      begin = end;
+    }
+    return ok();
   }
   // When the least one was is not known: where it is asked for, groups will do that have none.
   bool takes_summary(const NumberSummary& summary) const override {
@@ -81,6 +90,11 @@ class Best : public Reducer {
   }
 
  private:
+  std::size_t place_of(const wire::Numbers& numbers) const {
+    return numbers.is_float ? best_of([&](std::size_t i) { return numbers.float64(i); }, numbers)
+                            : best_of([&](std::size_t i) { return numbers.int64(i); }, numbers);
+  }
+
   template <typename At>
   std::size_t best_of(const At& at, const wire::Numbers& numbers) const {
     const std::size_t last = numbers.size() - 1;

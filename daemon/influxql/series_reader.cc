@@ -221,6 +221,33 @@ Result<bool> SeriesReader::has_reading() {
   return next_ < count_;
 }
 
+Result<bool> SeriesReader::take_many(std::vector<std::int64_t>& times_ns,
+                                     NumberRows::Column& numbers) {
+  if (!is_number_kind(kind_)) return false;
+  if (next_ < count_) {
+    for (; next_ < count_; ++next_) {
+      times_ns.push_back(held_[next_].time_ns);
+      numbers.add(held_[next_].cell);
+    }
+    return true;
+  }
+  // Few are wanted at first.
+  if (is_done_ || batch_ < kBatchMax || account_.readers() > kOpenScansMax) return false;
+  EC_TRY(wake_scan());
+  if (is_done_ || !scan_->valid() || scan_->is_on_window()) return false;
+  scan_->read_group();
+  if (!scan_->valid()) return false;
+  static_cast<void>(scan_->numbers());
+  const wire::Numbers held = held_numbers();
+  if (held.empty()) return false;
+  count_ = next_ = 0;
+  times_ns.insert(times_ns.end(), held.times_ns.begin(), held.times_ns.end());
+  numbers.bits.insert(numbers.bits.end(), held.bits.begin(), held.bits.end());
+  numbers.has.resize(numbers.bits.size(), 1);
+  EC_TRY(take_held(held.size()));
+  return true;
+}
+
 Status SeriesReader::wake_scan() {
   if (!has_read_) before_reading_ = query::GivenReadings(account_.service().engine());
   if (scan_) {
@@ -272,6 +299,21 @@ Status SeriesReader::feed(const Window& window, ValueTaker& taker) {
   }
 }
 
+wire::Numbers SeriesReader::held_numbers() const {
+  if (next_ < count_ || is_done_ || !scan_ || !is_number_kind(kind_)) return {};
+  const wire::Numbers numbers = scan_->held_numbers();
+  return numbers.is_float == (kind_ == Cell::Kind::Float) ? numbers : wire::Numbers();
+}
+
+Status SeriesReader::take_held(std::size_t count) {
+  const wire::Numbers numbers = scan_->held_numbers();
+  EC_TRY(account_.count_points(count));
+  note_read(numbers.times_ns[0], numbers.times_ns[count - 1]);
+  EC_TRY(scan_->go_on(count));
+  scan_->skip(count);
+  return check_moved();
+}
+
 // What is at hand of the window, at least one step of it.
 Status SeriesReader::feed_from_scan(const Window& window, ValueTaker& taker) {
   if (scan_->is_on_window()) return feed_from_tier(taker);
@@ -294,12 +336,8 @@ Status SeriesReader::feed_from_scan(const Window& window, ValueTaker& taker) {
   if (!scan_->valid() || !window.contains(scan_->time_ns())) return ok();
   if (!numbers.empty() && numbers.is_float == is_float) {
     const std::size_t count = numbers.count_within(window.from_ns, last_ns);
-    EC_TRY(account_.count_points(count));
-    note_read(numbers.times_ns[0], numbers.times_ns[count - 1]);
     EC_TRY(taker.take(numbers.first(count)));
-    EC_TRY(scan_->go_on(count));
-    scan_->skip(count);
-    return check_moved();
+    return take_held(count);
   }
   Held held;
   EC_ASSIGN_OR_RETURN(const bool is_value, read_reading(held));

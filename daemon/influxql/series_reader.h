@@ -52,11 +52,18 @@ class SeriesReader {
   std::int64_t time_ns() const { return held_[next_].time_ns; }
   const Cell& cell() const { return held_[next_].cell; }
   void pop() { ++next_; }
+  // In place of those: the readings that come, where they are numbers at hand. False: has_reading()
+  // has the next one.
+  Result<bool> take_many(std::vector<std::int64_t>& times_ns, NumberRows::Column& numbers);
   // In place of that, for WindowFeed: a time before which (against the order of time: behind which)
   // there is no reading, none: there is none left; and to give all readings of a window, which
   // holds that time.
   Result<std::optional<std::int64_t>> next_time();
   Status feed(const Window& window, ValueTaker& taker);
+  // Behind that: numbers that it holds already, from next_time() on, if all are of its type; and to
+  // step over the first of them, which somebody has taken.
+  wire::Numbers held_numbers() const;
+  Status take_held(std::size_t count);
   // Before that. `tells_lacks`: what lies on a drive that is away is passed over, as what is
   // damaged is. Where windows lack it: whether this one does, and the next time at which one does
   // behind (against the order of time: before) `told_ns`.

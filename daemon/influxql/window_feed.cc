@@ -65,4 +65,15 @@ Status WindowFeed::feed(const Window& window, ValueTaker& taker) {
   return push(part);
 }
 
+wire::Numbers WindowFeed::held_numbers() const {
+  if (parts_.size() != 1 || heap_.empty() || !lacking_.empty()) return {};
+  return parts_.front().reader->held_numbers();
+}
+
+Status WindowFeed::take_held(std::size_t count) {
+  heap_.clear();
+  EC_TRY(parts_.front().reader->take_held(count));
+  return push(0);
+}
+
 }  // namespace edgecase::influxql

@@ -57,6 +57,7 @@ class NumberSum {
   double mean() const;  // count() > 0
 
  private:
+  bool add_plainly(const wire::Numbers& numbers);
   void rescale(double number);
   double total() const;
   // Neumaier's variant of Kahan summation: what `next`, the sum of the two, has lost of them. No

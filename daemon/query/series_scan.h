@@ -132,6 +132,10 @@ class SeriesScan {
   // The reading where it stands and those behind it, as far as they are numbers that it has at hand
   // or can take many at once; none: look at valid() and value(). The views hold until next().
   wire::Numbers numbers();
+  // The same as far as it holds them already; none: nothing is known of them.
+  wire::Numbers held_numbers() const {
+    return is_held() && !is_on_window() && !is_overtaken() ? held_from(at_) : wire::Numbers();
+  }
   // As next(), `count` times: at least once, and no more than numbers() had.
   void skip(std::size_t count) {
     at_ += count - 1;

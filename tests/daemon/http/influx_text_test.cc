@@ -2,8 +2,12 @@
 
 #include <doctest/doctest.h>
 
+#include <bit>
 #include <cmath>
 #include <limits>
+
+#include "edgecase/random.h"
+#include "support/test_seed.h"
 
 namespace edgecase::http::test {
 namespace {
@@ -47,6 +51,46 @@ std::string written(const InfluxShape& shape, std::string_view error = {},
 }
 
 }  // namespace
+
+TEST_CASE("influx text: rows of numbers are written as they are row by row") {
+  SeededRandom random(edgecase::test::test_seed(20261129));
+  influxql::NumberRows rows;
+  rows.columns.resize(2);
+  rows.columns[1].kind = Cell::Kind::Integer;
+  for (int i = 0; i < 4'000; ++i) {
+    rows.times_ns.push_back(static_cast<std::int64_t>(random.next()));
+    const double decimal = static_cast<double>(random.below(2'000'000)) / 1e4 - 100;
+    double number = std::bit_cast<double>(random.next());
+    if (i % 4 == 0) number = decimal;
+    if (i % 4 == 1) number = decimal / 3;
+    if (i % 4 == 2) number = std::ldexp(decimal, static_cast<int>(random.below(140)) - 70);
+    if (!std::isfinite(number)) number = 0;
+    rows.columns[0].add(cell(i % 7 == 0 ? Cell::Kind::Null : Cell::Kind::Float, 0, number));
+    rows.columns[1].add(random.next() >> random.below(64));
+  }
+  for (const bool is_csv : {false, true}) {
+    for (const bool is_pretty : {false, true}) {
+      for (const std::int64_t epoch_ns : {0, 1'000'000}) {
+        const InfluxShape shape{is_csv, is_pretty, epoch_ns, 0};
+        std::string at_once, by_row;
+        const auto many = make_influx_text(shape), one = make_influx_text(shape);
+        const influxql::SeriesHead head{"m", {}, {"time", "a", "b"}};
+        many->begin_series(0, head, at_once);
+        one->begin_series(0, head, by_row);
+        many->rows(rows, 0, 5, Zone(0), at_once);
+        many->rows(rows, 5, rows.size(), Zone(0), at_once);
+        std::vector<Cell> cells(3);
+        for (std::size_t i = 0; i < rows.size(); ++i) {
+          cells[0] = cell(Cell::Kind::Time, rows.times_ns[i]);
+          rows.columns[0].get(i, cells[1]);
+          rows.columns[1].get(i, cells[2]);
+          one->row(cells, Zone(0), by_row);
+        }
+        CHECK((at_once == by_row));
+      }
+    }
+  }
+}
 
 TEST_CASE("influx text: a row of each kind of value, as JSON and as CSV") {
   CHECK(written({}) ==

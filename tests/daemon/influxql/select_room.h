@@ -11,6 +11,7 @@
 
 #include "influxql/executor.h"
 #include "influxql/parser.h"
+#include "influxql/points.h"
 #include "ingest/ingest_pipeline.h"
 #include "support/manual_clock.h"
 #include "support/model_engine.h"
@@ -58,9 +59,11 @@ struct SelectRoom {
     return status.ok() ? answer : std::string(status.message());
   }
 
-  static Status append_rows(influxql::RowSource& rows, std::string& answer) {
+  // Many rows at once where they are to be had so, unless it is `by_row`.
+  static Status append_rows(influxql::RowSource& rows, std::string& answer, bool by_row = false) {
     influxql::SeriesHead head;
     std::vector<influxql::Cell> row;
+    influxql::NumberRows many;
     for (;;) {
       EC_ASSIGN_OR_RETURN(const bool has_series, rows.next_series(head));
       if (!has_series) return edgecase::ok();
@@ -69,10 +72,28 @@ struct SelectRoom {
       for (const auto& [key, value] : head.tags) answer += "{" + key + "=" + value + "}";
       for (const std::string& column : head.columns) answer += " " + column;
       for (;;) {
+        EC_ASSIGN_OR_RETURN(const bool has_many, by_row ? Result(false) : rows.next_rows(many));
+        if (has_many) {
+          append_many(many, answer);
+          continue;
+        }
         EC_ASSIGN_OR_RETURN(const bool has_row, rows.next_row(row));
         if (!has_row) break;
         answer += " |";
         for (const influxql::Cell& cell : row) answer += " " + text_of(cell);
+      }
+    }
+  }
+
+  static void append_many(const influxql::NumberRows& many, std::string& answer) {
+    influxql::Cell cell;
+    for (std::size_t i = 0; i < many.size(); ++i) {
+      cell.kind = influxql::Cell::Kind::Time;
+      cell.integer = many.times_ns[i];
+      answer += " | " + text_of(cell);
+      for (const influxql::NumberRows::Column& column : many.columns) {
+        column.get(i, cell);
+        answer += " " + text_of(cell);
       }
     }
   }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <chrono>
 #include <cmath>
 #include <limits>
 #include <optional>
@@ -323,4 +324,32 @@ TEST_CASE("aggregate: a sum of ints that left an int on its way is one again") {
   const auto result = aggregate(Aggregate::Sum, ints({kIntMax, kIntMax, -kIntMax, -1}));
   CHECK(result->type == ValueType::Int64);
   CHECK(result->int64 == kIntMax - 1);
+}
+
+// No claim, but a figure of tests/bench/README.md: readings a second, in windows of ten.
+TEST_CASE("aggregate: how fast" * doctest::skip(true)) {
+  constexpr std::size_t kReadings = 1'000'000, kWindow = 10;
+  std::vector<std::int64_t> times_ns(kReadings);
+  std::vector<std::uint64_t> bits(kReadings);
+  for (std::size_t i = 0; i < kReadings; ++i) {
+    times_ns[i] = static_cast<std::int64_t>(i) * 1'000'000'000;
+    bits[i] = std::bit_cast<std::uint64_t>(20 + static_cast<double>(i * 7919 % 10'007) / 1'000);
+  }
+  const wire::Numbers numbers{times_ns, bits, true};
+  for (const Aggregate what : {Aggregate::Mean, Aggregate::Max, Aggregate::Count}) {
+    Aggregator aggregator(what, false);
+    double best_s = 1e9, total = 0;
+    for (int round = 0; round < 20; ++round) {
+      const auto begin = std::chrono::steady_clock::now();
+      for (std::size_t at = 0; at < kReadings; at += kWindow) {
+        aggregator.clear();
+        aggregator.add(numbers.from(at).first(kWindow));
+        Value value;
+        if (aggregator.result(value)) total += value.float64;
+      }
+      const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+      best_s = std::min(best_s, took.count());
+    }
+    MESSAGE(wire::aggregate_name(what), ": ", kReadings / best_s / 1e6, " M readings/s; ", total);
+  }
 }
