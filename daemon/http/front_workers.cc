@@ -486,6 +486,7 @@ Front::Answered Front::answer(Connection& connection, ReceivedRequest& request, 
     if (client.has_left()) return Answered::Broken;
     turn.emplace(read_slots_, [&client] { return client.has_left(); });
     exchange.patience = &*turn;
+    exchange.second_turn = [this] { return ReadTurn::second(read_slots_); };
     stream.waits_in(&*turn, &client);
   }
   const bool complete = router_.answer(exchange);

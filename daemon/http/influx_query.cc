@@ -291,6 +291,7 @@ void answer_influx_question(HttpContext& context, Call& call, const InfluxQuesti
       context.running_queries.begin(question.text, question.database, call.principal(),
                                     call.exchange.patience, context.parts.clock.boot_ns());
   asked->reach.patience = asked->running.get();
+  asked->reach.second_turn = call.exchange.second_turn;
   asked->reach.counts_once = true;
   Planner planner(context, call, question, *asked);
   std::vector<PlannedStatement> planned = planner.plan(std::move(statements).value());

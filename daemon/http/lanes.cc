@@ -34,6 +34,13 @@ void ReadSlots::take() {
   waiters_.erase(own);
 }
 
+bool ReadSlots::try_take() {
+  const MutexLock lock(mutex_);
+  if (free_ == 0 || !waiters_.empty()) return false;
+  --free_;
+  return true;
+}
+
 void ReadSlots::give_back() {
   {
     const MutexLock lock(mutex_);
@@ -63,13 +70,20 @@ ReadTurn::ReadTurn(ReadSlots& slots, std::function<bool()> has_left)
   looked_ns_ = system_clock().boot_ns();
 }
 
+ReadTurn::ReadTurn(ReadSlots& slots) : slots_(slots), looked_ns_(system_clock().boot_ns()) {}
+
+std::unique_ptr<ReadTurn> ReadTurn::second(ReadSlots& slots) {
+  if (!slots.try_take()) return nullptr;
+  return std::unique_ptr<ReadTurn>(new ReadTurn(slots));
+}
+
 ReadTurn::~ReadTurn() {
   if (has_slot_) slots_.give_back();
 }
 
 Status ReadTurn::go_on() {
   if (system_clock().boot_ns() - looked_ns_ < kTurnNs) return ok();
-  if (has_left_()) return {StatusCode::Cancelled, "the client has left"};
+  if (has_left_ && has_left_()) return {StatusCode::Cancelled, "the client has left"};
   if (has_slot_ && slots_.is_wanted()) {
     rest();
     resume();

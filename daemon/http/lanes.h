@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <list>
+#include <memory>
 #include <string_view>
 
 #include "edgecase/engine.h"
@@ -31,6 +32,8 @@ class ReadSlots {
   explicit ReadSlots(std::uint32_t count) : free_(count) {}
 
   void take();
+  // False: others have them, or wait for one.
+  bool try_take();
   void give_back();
   bool is_wanted() const;
   std::size_t waiting() const;
@@ -51,6 +54,8 @@ class ReadTurn final : public Patience {
  public:
   // `has_left` asks the connection; it must outlive the turn, as `slots`.
   ReadTurn(ReadSlots& slots, std::function<bool()> has_left);
+  // A second thread's that works for the same client; null where there is no slot for it.
+  static std::unique_ptr<ReadTurn> second(ReadSlots& slots);
   ~ReadTurn() override;
 
   // Cancelled: the client has left.
@@ -59,8 +64,10 @@ class ReadTurn final : public Patience {
   void resume() override;
 
  private:
+  explicit ReadTurn(ReadSlots& slots);  // whose slot was taken
+
   ReadSlots& slots_;
-  const std::function<bool()> has_left_;
+  const std::function<bool()> has_left_;  // null: somebody else asks
   std::int64_t looked_ns_;
   bool has_slot_ = true;
 };

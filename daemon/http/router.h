@@ -67,6 +67,8 @@ struct Exchange {
   bool waits = false;
   // In: asked now and then by what takes long. Null: nobody is.
   Patience* patience = nullptr;
+  // query::Reach::second_turn.
+  std::function<std::unique_ptr<Patience>()> second_turn = nullptr;
 };
 
 // What a handler is given.

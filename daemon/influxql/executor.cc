@@ -1,24 +1,59 @@
 #include "influxql/executor.h"
 
+#include <algorithm>
 #include <chrono>
 #include <optional>
 #include <utility>
 
+#include "edgecase/clock.h"
 #include "influxql/reading_account.h"
 #include "influxql/select_plan.h"
+#include "influxql/side_groups.h"
 #include "wire/json_values.h"
 
 namespace edgecase::influxql {
 namespace {
 
+// Null: it has statements in brackets.
+std::unique_ptr<SelectStatement> copy_of(const SelectStatement& from) {
+  auto copy = std::make_unique<SelectStatement>();
+  for (const Source& source : from.sources) {
+    if (source.inner) return nullptr;
+    Source same;
+    same.database = source.database;
+    same.policy = source.policy;
+    same.name = source.name;
+    same.regex = source.regex;
+    copy->sources.push_back(std::move(same));
+  }
+  copy->fields = from.fields;
+  copy->where = from.where;
+  copy->group_by = from.group_by;
+  copy->fill = from.fill;
+  copy->has_fill = from.has_fill;
+  copy->fill_number = from.fill_number;
+  copy->fill_is_integer = from.fill_is_integer;
+  copy->is_descending = from.is_descending;
+  copy->limit = from.limit;
+  copy->offset = from.offset;
+  copy->series_limit = from.series_limit;
+  copy->series_offset = from.series_offset;
+  copy->time_zone = from.time_zone;
+  return copy;
+}
+
 class SelectRows final : public RowSource {
  public:
   SelectRows(query::QueryService& service, const Asking& asking) : account_(service, asking) {}
 
-  Status prepare(std::unique_ptr<SelectStatement> statement) {
+  // `may_share`: a second thread may read a part of it.
+  Status prepare(std::unique_ptr<SelectStatement> statement, bool may_share) {
+    if (may_share && account_.asking().reach != nullptr && account_.asking().reach->second_turn)
+      spare_ = copy_of(*statement);
     EC_ASSIGN_OR_RETURN(plan_, SelectPlan::make(account_, std::move(statement), {}));
     EC_TRY(plan_->choose());
     columns_ = plan_->columns();
+    if (!plan_->gives_number_rows()) spare_.reset();
     return ok();
   }
 
@@ -26,22 +61,28 @@ class SelectRows final : public RowSource {
   Result<bool> next_series(SeriesHead& head) override {
     for (;;) {
       rows_.reset();
+      is_of_side_ = false;
       if (next_ == plan_->size()) return false;
       const std::size_t group = plan_->is_descending() ? plan_->size() - 1 - next_ : next_;
-      ++next_;
+      EC_ASSIGN_OR_RETURN(key_, plan_->key(group));
       account_.begin_group();
-      EC_ASSIGN_OR_RETURN(rows_, plan_->open(group));
-      EC_ASSIGN_OR_RETURN(has_row_, take_row());
-      if (!has_row_) continue;
-      EC_ASSIGN_OR_RETURN(UnitKey key, plan_->key(group));
-      head.name = std::move(key.name);
-      head.tags = std::move(key.tags);
+      start_side();
+      EC_ASSIGN_OR_RETURN(is_of_side_, begin_side());
+      if (!is_of_side_) {
+        EC_ASSIGN_OR_RETURN(rows_, plan_->open(group));
+        EC_ASSIGN_OR_RETURN(has_row_, take_row());
+      }
+      ++next_;
+      if (!has_row_ && side_rows_.empty()) continue;
+      head.name = key_.name;
+      head.tags = key_.tags;
       head.columns = columns_;
       return true;
     }
   }
 
   Result<bool> next_row(std::vector<Cell>& row) override {
+    if (is_of_side_) return next_row_of_side(row);
     if (rows_ == nullptr) return false;
     if (!std::exchange(has_row_, false)) {
       EC_ASSIGN_OR_RETURN(const bool has_more, take_row());
@@ -58,6 +99,14 @@ class SelectRows final : public RowSource {
   }
 
   Result<bool> next_rows(NumberRows& rows) override {
+    if (is_of_side_) {
+      if (side_row_ == 0 && !side_rows_.empty()) {
+        std::swap(rows, side_rows_);
+        side_rows_.clear();
+        return true;
+      }
+      return side_rows_.empty() ? take_from_side(rows) : false;
+    }
     if (rows_ == nullptr || has_row_) return false;
     const auto has_any = rows_->next_many(rows);
     EC_TRY(check_sums());
@@ -68,8 +117,14 @@ class SelectRows final : public RowSource {
   const ReadingAccount& account() const { return account_; }
 
   void let_go() override { account_.let_go(); }
-  query::GivenReadings take_given() override { return account_.take_given(); }
-  bool is_given_revoked() override { return account_.is_given_revoked(); }
+  query::GivenReadings take_given() override {
+    query::GivenReadings given = account_.take_given();
+    if (is_of_side_) given.add(side_given_);
+    return given;
+  }
+  bool is_given_revoked() override {
+    return account_.is_given_revoked() || (is_of_side_ && side_given_.is_revoked());
+  }
   std::int64_t offset_s(std::int64_t time_ns) const override {
     constexpr std::int64_t kSecond = 1'000'000'000;
     const std::int64_t seconds = time_ns / kSecond - (time_ns % kSecond < 0 ? 1 : 0);
@@ -84,6 +139,56 @@ class SelectRows final : public RowSource {
   }
 
  private:
+  // What is worth a second thread: it takes some time to be there.
+  static constexpr std::int64_t kSideWorkNs = 700'000;
+
+  // Once it is known how long a group takes; every second one of those that are left is its.
+  void start_side() {
+    if (spare_ == nullptr) return;
+    const std::int64_t now_ns = system_clock().boot_ns();
+    if (next_ == 0) begun_ns_ = now_ns;
+    const std::size_t left = plan_->size() - next_;
+    const auto done = static_cast<std::int64_t>(std::max<std::size_t>(next_, 1));
+    if (left < 3) return spare_.reset();
+    if (next_ == 0 || (now_ns - begun_ns_) / done * static_cast<std::int64_t>(left) < kSideWorkNs)
+      return;
+    side_ = SideGroups::start(account_.service(), account_.asking(), std::move(spare_), next_ + 1,
+                              plan_->size());
+  }
+  // Whether the group at hand is the second thread's; its first rows are in side_rows_ then.
+  Result<bool> begin_side() {
+    side_row_ = 0;
+    side_rows_.clear();
+    if (side_ == nullptr || !side_->has(next_)) return false;
+    EC_ASSIGN_OR_RETURN(const auto taken,
+                        side_->next(next_, key_, account_, side_given_, side_rows_));
+    if (taken == SideGroups::Taken::NotMade) side_.reset();
+    return taken != SideGroups::Taken::NotMade;
+  }
+  Result<bool> take_from_side(NumberRows& rows) {
+    side_row_ = 0;
+    EC_ASSIGN_OR_RETURN(const auto taken,
+                        side_->next(next_ - 1, key_, account_, side_given_, rows));
+    if (taken == SideGroups::Taken::Rows) return true;
+    is_of_side_ = false;
+    if (taken == SideGroups::Taken::NotMade) return busy("a part of the answer was not made");
+    return false;
+  }
+  Result<bool> next_row_of_side(std::vector<Cell>& row) {
+    if (side_row_ == side_rows_.size()) {
+      side_rows_.clear();
+      EC_ASSIGN_OR_RETURN(const bool has_any, take_from_side(side_rows_));
+      if (!has_any) return false;
+    }
+    row.resize(side_rows_.columns.size() + 1);
+    row[0].kind = Cell::Kind::Time;
+    row[0].integer = side_rows_.times_ns[side_row_];
+    for (std::size_t i = 0; i < side_rows_.columns.size(); ++i)
+      side_rows_.columns[i].get(side_row_, row[i + 1]);
+    ++side_row_;
+    return true;
+  }
+
   Result<bool> take_row() {
     EC_ASSIGN_OR_RETURN(const bool has_row, rows_->next(point_));
     EC_TRY(check_sums());
@@ -102,6 +207,15 @@ class SelectRows final : public RowSource {
   std::unique_ptr<PointSource> rows_;
   Point point_;
   bool has_row_ = false;  // it is there and was not taken
+  UnitKey key_;
+  // What a second thread does.
+  std::unique_ptr<SelectStatement> spare_;  // to start it with
+  std::int64_t begun_ns_ = 0;
+  NumberRows side_rows_;
+  std::size_t side_row_ = 0;
+  query::GivenReadings side_given_;
+  bool is_of_side_ = false;  // the series at hand
+  std::unique_ptr<SideGroups> side_;
 };
 
 // EXPLAIN. With `analyze` the rows are taken, and counted, when the first line is asked for.
@@ -199,14 +313,14 @@ Result<std::unique_ptr<RowSource>> explain_select(std::unique_ptr<SelectStatemen
                                                   const Asking& asking,
                                                   query::QueryService& service, bool analyze) {
   auto rows = std::make_unique<SelectRows>(service, asking);
-  EC_TRY(rows->prepare(std::move(statement)));
+  EC_TRY(rows->prepare(std::move(statement), false));
   return std::unique_ptr<RowSource>(std::make_unique<ExplainRows>(std::move(rows), analyze));
 }
 
 Result<std::unique_ptr<RowSource>> run_select(std::unique_ptr<SelectStatement> statement,
                                               const Asking& asking, query::QueryService& service) {
   auto rows = std::make_unique<SelectRows>(service, asking);
-  EC_TRY(rows->prepare(std::move(statement)));
+  EC_TRY(rows->prepare(std::move(statement), true));
   return std::unique_ptr<RowSource>(std::move(rows));
 }
 

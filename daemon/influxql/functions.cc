@@ -361,6 +361,10 @@ bool FunctionPlan::tells_lacks() const {
                      [](const Leaf& leaf) { return !leaf.is_name && leaf.call.is_of_window(); });
 }
 
+bool FunctionPlan::gives_number_rows() const {
+  return impl_->planned->is_of_numbers;
+}
+
 // The values of a single part come in order.
 bool FunctionPlan::takes_many(std::size_t parts) const {
   const Planned& plan = *impl_->planned;

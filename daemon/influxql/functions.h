@@ -62,6 +62,8 @@ class FunctionPlan {
   // answer have rows without a value then.
   bool takes_many(std::size_t parts) const;
   bool tells_lacks() const;
+  // Whether a feed's rows all come by PointSource::next_many().
+  bool gives_number_rows() const;
   std::unique_ptr<PointSource> open(std::unique_ptr<WindowFeed> feed, Spending& spending) const;
 
  private:

@@ -71,6 +71,15 @@ bool ReadingAccount::is_damaged() const {
          });
 }
 
+Status ReadingAccount::add(const query::GivenReadings& given, const query::LeftOut& left_out,
+                           const query::TierNote& tiers, std::uint64_t points) {
+  before_.add(given);
+  seen_ = UINT64_MAX;
+  left_out_.add(left_out);
+  tiers_.add(tiers);
+  return count_points(points);
+}
+
 void ReadingAccount::let_go() {
   for (SeriesReader* reader : readers_) reader->let_go();
 }

@@ -62,6 +62,10 @@ class ReadingAccount {
   query::LeftOut left_out() const;
   bool is_damaged() const;
 
+  // What another one has read for the same statement since it told so last.
+  Status add(const query::GivenReadings& given, const query::LeftOut& left_out,
+             const query::TierNote& tiers, std::uint64_t points);
+
   void let_go();
   query::GivenReadings take_given();
   bool is_given_revoked();

@@ -147,6 +147,14 @@ Result<UnitKey> SelectPlan::key(std::size_t group) const {
   return key;
 }
 
+bool SelectPlan::gives_number_rows() const {
+  return functions_ && functions_->gives_number_rows() && !edge_column_ &&
+         std::all_of(sources_.begin(), sources_.end(),
+                     [](const auto& source) { return source->has_parts(); }) &&
+         std::all_of(shape_.fields.begin(), shape_.fields.end(),
+                     [](const Formula& field) { return field.cell_place().has_value(); });
+}
+
 // Null: its functions need its points.
 Result<std::unique_ptr<WindowFeed>> SelectPlan::open_feed(std::size_t group) {
   std::unique_ptr<WindowFeed> feed;

@@ -58,6 +58,8 @@ class SelectPlan {
   bool has_functions() const { return has_functions_; }
   // Whether what was opened last has rows without a value where it cannot answer.
   bool tells_lacks() const { return tells_lacks_; }
+  // Whether the rows of each group all come by PointSource::next_many().
+  bool gives_number_rows() const;
   const TimeSpan& span() const { return span_; }
   std::int64_t every_ns() const { return grouping_.every_ns; }  // of GROUP BY time; 0: none
   const wire::TimeZone* zone() const { return zone_ ? &*zone_ : nullptr; }

@@ -29,6 +29,7 @@
 #include "query/left_out.h"
 #include "query/listings.h"
 #include "query/query_limits.h"
+#include "query/side_thread.h"
 #include "query/tier_choice.h"
 #include "retention/retention_service.h"
 #include "wire/numbers.h"
@@ -91,6 +92,9 @@ struct Reach {
   bool counts_once = false;
   // In: asked now and then while the answer is made; null: nobody is. Outlives the answer.
   Patience* patience = nullptr;
+  // In: a turn for one thread more, where nobody else waits for one; null where it does. Null:
+  // there is one thread alone.
+  std::function<std::unique_ptr<Patience>()> second_turn = nullptr;
 
   // Devices come in order; one that comes several times in a row is one, and with counts_once,
   // however often it comes.
@@ -227,6 +231,8 @@ class QueryService {
     read_tiers(&rules.marks());
   }
   const retention::RetentionService* rules() const { return rules_; }
+  // For a question that wants to be read by two threads.
+  SideThread& side_thread() { return side_thread_; }
   Engine& engine() const { return engine_; }
   const catalog::Catalog& catalog() const { return catalog_; }
 
@@ -260,6 +266,7 @@ class QueryService {
   SeriesSummaries summaries_;
   mutable Mutex limits_mutex_;
   QueryLimits limits_ EC_GUARDED_BY(limits_mutex_);
+  SideThread side_thread_;  // the last: it ends first
 };
 
 }  // namespace edgecase::query

@@ -20,6 +20,13 @@ std::string lengths_text(const std::set<std::int64_t>& lengths_ns) {
 
 }  // namespace
 
+void TierNote::add(const TierNote& other) {
+  read_ns.insert(other.read_ns.begin(), other.read_ns.end());
+  missed_ns.insert(other.missed_ns.begin(), other.missed_ns.end());
+  read_before_ns = std::max(read_before_ns, other.read_before_ns);
+  missed_before_ns = std::max(missed_before_ns, other.missed_before_ns);
+}
+
 std::string TierNote::text() const {
   std::string text;
   if (!read_ns.empty()) text = lengths_text(read_ns) + " before " + wire::time_text(read_before_ns);

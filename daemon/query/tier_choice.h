@@ -22,6 +22,7 @@ struct TierNote {
   // "1h before 2026-11-22T10:00:00Z"; then, or alone, "none before ...: windows of 1m, 1h are kept
   // there": the answer has nothing of that time. "": it is made of readings alone.
   std::string text() const;
+  void add(const TierNote& other);
 };
 
 // The coarsest of a series' tiers of whose windows those of `every_ns` (0: of any length) are made,

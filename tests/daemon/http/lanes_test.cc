@@ -207,4 +207,25 @@ TEST_CASE("lanes: slots are handed on in the order in which they were asked for"
   CHECK(order == std::vector<int>{0, 1, 2});
 }
 
+TEST_CASE("lanes: a second thread has a slot only where nobody else wants one") {
+  ReadSlots slots(2);
+  ReadTurn first(slots, [] { return false; });
+  {
+    const auto second = ReadTurn::second(slots);
+    REQUIRE(second != nullptr);
+    CHECK(second->go_on().ok());
+    CHECK(ReadTurn::second(slots) == nullptr);
+  }
+  CHECK(ReadTurn::second(slots) != nullptr);  // it was given back
+  slots.take();
+  std::thread other([&] {
+    slots.take();
+    slots.give_back();
+  });
+  while (slots.waiting() == 0) std::this_thread::yield();
+  CHECK(ReadTurn::second(slots) == nullptr);
+  slots.give_back();
+  other.join();
+}
+
 }  // namespace edgecase::http::test

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <memory>
 #include <string>
@@ -83,7 +84,7 @@ std::uint64_t compare(EngineRoom& room, const std::string& alone, const std::str
     CAPTURE(want.words);
     REQUIRE(got.words.size() == want.words.size());
     const std::uint64_t known_groups = room.explained(known, "GROUPS KNOWN FROM METADATA");
-    // Of one series that is read the sums are those of the same numbers in the same order.
+    // A series that is read alone has the sums of the same numbers in the same order.
     const bool is_exact = known_groups == 0 && behind.find("device") != std::string::npos;
     for (std::size_t i = 0; i < got.words.size(); ++i) {
       CAPTURE(i);
@@ -205,6 +206,99 @@ TEST_CASE("select on the engine: more series than have open scans are fed window
   room.disk.set_gone("/v", false);
 }
 
+namespace {
+
+struct FreeTurn final : Patience {
+  Status go_on() override { return ok(); }
+};
+
+// A question of many series that a second thread may read a part of. How often it was asked for a
+// turn: `asked`.
+struct SharedQuestion {
+  std::atomic<int> asked = 0;
+  FreeTurn turn;
+  query::Reach reach;
+
+  std::unique_ptr<influxql::RowSource> ask(EngineRoom& room, const std::string& text) {
+    reach.patience = &turn;
+    reach.second_turn = [this]() -> std::unique_ptr<Patience> {
+      ++asked;
+      return std::make_unique<FreeTurn>();
+    };
+    auto statements = influxql::parse_statements(text, 1);
+    REQUIRE(statements.ok());
+    const influxql::Asking asking{room.principal, "default", {}, &reach, kStart, {}};
+    auto rows = influxql::run_select(std::move(statements->front().select), asking, *room.service);
+    REQUIRE_MESSAGE(rows.ok(), rows.status().to_string());
+    return *std::move(rows);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("select on the engine: two threads answer what one does") {
+  EngineRoom room;
+  constexpr int kDevices = 24;
+  for (int i = 0; i < kDevices; ++i) room.fill("d" + std::to_string(i), i, 9'000, tenth);
+  REQUIRE(room.engine->flush().ok());
+  for (const std::string behind :
+       {"GROUP BY time(10s), device", "GROUP BY time(1m), device fill(none) ORDER BY time DESC",
+        "GROUP BY time(7s), device fill(previous)"}) {
+    const std::string text = "SELECT mean(value), max(value), count(value) FROM m WHERE time >= " +
+                             std::to_string(kStart) + " AND time < " +
+                             std::to_string(kStart + 10'000 * kSecond) + " " + behind;
+    CAPTURE(text);
+    const EngineRoom::Answer alone = room.ask(text);
+    for (const bool by_row : {false, true}) {
+      SharedQuestion shared;
+      const auto rows = shared.ask(room, text);
+      std::string answer;
+      REQUIRE(test::SelectRoom::append_rows(*rows, answer, by_row).ok());
+      CHECK(shared.asked == 1);
+      std::istringstream parts(answer);
+      std::vector<std::string> words;
+      for (std::string word; parts >> word;) words.push_back(word);
+      CHECK(words == alone.words);
+    }
+    // It ends where nobody wants the rest.
+    SharedQuestion left;
+    const auto rows = left.ask(room, text);
+    influxql::SeriesHead head;
+    for (int i = 0; i < 4; ++i) CHECK(rows->next_series(head).value());
+  }
+}
+
+TEST_CASE("select on the engine: what a second thread has read is watched as well") {
+  EngineRoom room;
+  constexpr int kDevices = 24;
+  for (int i = 0; i < kDevices; ++i) room.fill("d" + std::to_string(i), 0, 9'000, tenth);
+  REQUIRE(room.engine->flush().ok());
+  SharedQuestion shared;
+  const auto rows = shared.ask(
+      room, "SELECT mean(value) FROM m WHERE time >= " + std::to_string(kStart) + " AND time < " +
+                std::to_string(kStart + 10'000 * kSecond) + " GROUP BY time(10s), device");
+  influxql::SeriesHead head;
+  influxql::NumberRows many;
+  const auto take_all = [&] {
+    while (rows->next_rows(many).value()) {
+    }
+    std::vector<influxql::Cell> row;
+    while (rows->next_row(row).value()) {
+    }
+  };
+  while (shared.asked == 0) {
+    REQUIRE(rows->next_series(head).value());
+    take_all();
+  }
+  // The next one is the second thread's.
+  REQUIRE(rows->next_series(head).value());
+  take_all();
+  CHECK_FALSE(rows->is_given_revoked());
+  REQUIRE(head.tags.size() == 1);
+  room.erase(head.tags.front().second, 0, 9'000);
+  CHECK(rows->is_given_revoked());
+}
+
 TEST_CASE("select on the engine: what is known of groups and what is read give the same") {
   const std::uint64_t first = test::test_seed(20261130);
   std::uint64_t groups = 0;
@@ -265,15 +359,18 @@ TEST_CASE("select on the engine: what is known of groups and what is read give t
                                        "GROUP BY time(1h)",
                                        "GROUP BY time(1h), device",
                                        "GROUP BY time(30m, 7m), * fill(none) ORDER BY time DESC",
-                                       "GROUP BY time(2h) fill(previous)",
-                                       "GROUP BY time(10s), device",
-                                       "GROUP BY time(7s, 2s), device fill(none)",
-                                       "GROUP BY time(1m), device fill(previous)",
-                                       "GROUP BY time(3s), device fill(-5) ORDER BY time DESC",
-                                       "GROUP BY time(90s), device fill(0)",
-                                       "GROUP BY time(1m)"};
-      groups += compare(room, kFunctions[random.below(kFunctions.size())], where,
-                        groupings[random.below(std::size(groupings))]);
+                                       "GROUP BY time(2h) fill(previous)"};
+      // Many windows of a group, which is read.
+      const std::string short_windows[] = {"GROUP BY time(10s), device",
+                                           "GROUP BY time(7s, 2s), device fill(none)",
+                                           "GROUP BY time(1m), device fill(previous)",
+                                           "GROUP BY time(3s), device fill(-5) ORDER BY time DESC",
+                                           "GROUP BY time(90s), device fill(0)",
+                                           "GROUP BY time(1m)"};
+      const std::string& function = kFunctions[random.below(kFunctions.size())];
+      groups += compare(room, function, where, groupings[random.below(std::size(groupings))]);
+      groups +=
+          compare(room, function, where, short_windows[random.below(std::size(short_windows))]);
     }
   }
   CHECK(groups > 0);
