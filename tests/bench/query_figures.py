@@ -184,7 +184,8 @@ def fill(server, readings, hours):
     for begin in range(0, hours * 3600, LINES // SERIES):
         for panel in range(PANELS):
             server.write("".join(f"p{panel},device=d{series} v={(i * 31 + series * 7) % 997 / 10} {BEGIN + i}\n"
-                                 for series in range(SERIES) for i in range(begin, begin + LINES // SERIES)))
+                                 for series in range(SERIES)
+                                 for i in range(begin, min(begin + LINES // SERIES, hours * 3600))))
     panels = {f"p{panel}": hours * 3600 * SERIES for panel in range(PANELS)} if hours else {}
     server.written({"one": readings, **panels})
 
