@@ -113,6 +113,12 @@ void add_forward_problems(const Json& status, std::vector<std::string>& problems
     if (!why.empty())
       problems.push_back("readings for " + name + " wait here, it is " + text(target, "/state") +
                          ": " + why);
+    std::string unsent;
+    for (const char* const reason : {"expired", "evicted", "erased", "thinned"}) {
+      const std::uint64_t many = count(target, (std::string("/unsent/") + reason).c_str());
+      if (many > 0) unsent += (unsent.empty() ? "" : ", ") + count_text(many) + " " + reason;
+    }
+    if (!unsent.empty()) problems.push_back(name + " never got: " + unsent);
     if (const std::uint64_t refused = count(target, "/undelivered"); refused > 0)
       problems.push_back(name + " refused " + counted(refused, "reading", "readings") +
                          ": edgecase forward status " + name);

@@ -80,12 +80,21 @@ int run_forward_status(const ForwardArguments& arguments) {
   line("behind", behind_text(document));
   if (number_field(document, "waiting_at_most"))
     line("waiting, at most", count_text(count_field(document, "waiting_at_most")) + " readings");
+  if (const std::string oldest = text_field(document, "oldest_waiting"); !oldest.empty())
+    line("oldest waiting", oldest);
   line("last answer", or_dash(text_field(document, "answered")));
   line("sent", count_text(count_field(document, "readings")) + " readings, " +
                    wire::format_size(count_field(document, "bytes")));
   line("batches", count_text(count_field(document, "requests")) + ", of which " +
                       count_text(count_field(document, "failed_requests")) +
                       " did not get through");
+  if (const auto unsent = document.find("unsent");
+      unsent != document.end() && unsent->is_object()) {
+    for (const auto& [reason, count] : unsent->items()) {
+      if (reason != "unfit" && count.is_number_unsigned() && count > 0)
+        line("went unsent", count_text(count.get<std::uint64_t>()) + " readings: " + reason);
+    }
+  }
   line("it cannot hold", count_text(count_field(document, "unfit")) + " readings");
   line("it did not keep", count_text(count_field(document, "not_kept")) + " readings");
   line("it refused", count_text(count_field(document, "undelivered")) + " readings");

@@ -270,7 +270,6 @@ void Daemon::make_eviction(State& state, observe::Logger& logger) {
                                .keep_free_bytes = is_thinning ? storage.keep_free_bytes : 0,
                                .events = eviction_events(*state.audit, logger)});
   state.ingest->refuse_evicted(state.eviction.get());
-  if (storage.on_full != "reject") state.eviction->start();
 }
 
 Status Daemon::make_redating(State& state, observe::Logger& logger) {
@@ -348,7 +347,6 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const config::Configuration& confi
   state.query =
       std::make_unique<query::QueryService>(*state.engine, *state.catalog, state.devices.get());
   state.query->know_rules(*state.retention);
-  state.tiers->start();
   EC_ASSIGN_OR_RETURN(state.rejected,
                       mqtt::RejectedMessages::open(*state.engine, *state.catalog, *state.ingest,
                                                    limits.rejected_messages));
@@ -370,9 +368,15 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const config::Configuration& confi
                                                          .clock = state.clock,
                                                          .random = system_random(),
                                                          .logger = logger,
-                                                         .bell = state.bell},
+                                                         .bell = state.bell,
+                                                         .rules = state.retention.get()},
                                                         state.settings, *state.audit));
   state.erase->pass_on_by(&state.forwarding->erasures());
+  // Not before it is known what waits.
+  state.eviction->spare(&state.forwarding->unsent());
+  if (state.settings.storage.on_full != "reject") state.eviction->start();
+  state.tiers->spare(&state.forwarding->unsent());
+  state.tiers->start();
 
   const config::HttpSettings& http = state.settings.http;
   EC_ASSIGN_OR_RETURN(ListenerTls tls, listener_tls("http", tls_files(http), state.clock, logger));

@@ -52,7 +52,8 @@ const std::array kKeys = {
     ForwardKey{"fresh-first", &S::fresh_first, "What is new goes before what waits."},
     ForwardKey{"budget", &S::budget, "Bytes that the link takes, as in 2MiB/s or 500MiB/d."},
     ForwardKey{"keep-until-sent", &S::keep_until_sent,
-               "How long rules and eviction spare what has not been sent.", Support::Refused},
+               "How long rules and eviction spare what has not been sent, as in 30d; \"\": not at "
+               "all, what goes unsent is counted."},
     ForwardKey{"pseudonyms", &S::pseudonyms,
                "Devices go under pseudonyms, which differ from target to target."},
     ForwardKey{"retention", &S::retention, "Rules of retention go along.", Support::Refused},
@@ -219,6 +220,16 @@ Status parse_every(const ForwardSettings& settings, ForwardTarget& target) {
   return ok();
 }
 
+Status parse_keep(const ForwardSettings& settings, ForwardTarget& target) {
+  if (settings.keep_until_sent.empty()) return ok();
+  const auto keep_ns = wire::parse_duration_ns(settings.keep_until_sent);
+  if (!keep_ns.ok() || *keep_ns < wire::kNanosecondsPerSecond)
+    return of_key("keep-until-sent",
+                  in_quotes(settings.keep_until_sent) + " is no time of a second or more, use 30d");
+  target.keep_ns = *keep_ns;
+  return ok();
+}
+
 }  // namespace
 
 std::span<const ForwardKey> forward_keys() {
@@ -248,6 +259,7 @@ Result<ForwardTarget> parse_forward(const ForwardSettings& settings) {
   EC_TRY(parse_from(settings, target));
   EC_TRY(parse_budget(settings, target));
   EC_TRY(parse_every(settings, target));
+  EC_TRY(parse_keep(settings, target));
   return target;
 }
 

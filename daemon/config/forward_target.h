@@ -54,6 +54,7 @@ struct ForwardTarget {
   std::int64_t from_ns = 0;                   // of Time: readings before it are not sent
   std::uint64_t budget_bytes_per_second = 0;  // of the link; 0: whatever it takes
   std::int64_t every_ns = 0;                  // windows; 0: readings as they are
+  std::int64_t keep_ns = 0;                   // what waits is spared for so long; 0: not at all
 };
 // InvalidArgument, as "key: what is wrong, what would be right".
 Result<ForwardTarget> parse_forward(const ForwardSettings& settings);

@@ -300,6 +300,9 @@ Status Erasures::plan(const erase::PassedErasure& erasure, const catalog::Catalo
   for (const catalog::SeriesRow row : target.series) {
     const auto series = catalog.series_at(row);
     if (!series.ok()) continue;
+    if (unsent_ != nullptr)
+      unsent_->count_leaving(retention::Leaving::Erased, *series, erasure.range.from_ns,
+                             erasure.range.to_ns.value_or(INT64_MAX), 1);
     const auto identity = catalog::identity_of(*series);
     const erase::EraseTarget::Device first{series->id.namespace_id, series->id.device, 0};
     const auto at = std::lower_bound(target.devices.begin(), target.devices.end(), first);

@@ -31,6 +31,7 @@
 #include "edgecase/random.h"
 #include "erase/erasure_relay.h"
 #include "forward/records.h"
+#include "retention/unsent.h"
 
 namespace edgecase::forward {
 
@@ -106,6 +107,9 @@ class Erasures final : public erase::ErasureRelay {
   std::vector<std::string> takers(const std::vector<catalog::SeriesEntry>& series,
                                   bool is_all) const EC_EXCLUDES(mutex_);
 
+  // Told of what is erased before it was sent; null: nobody. While nobody erases.
+  void tell(retention::UnsentReadings* unsent) { unsent_ = unsent; }
+
   Status plan(const erase::PassedErasure& erasure, const catalog::Catalog& catalog,
               const erase::EraseTarget& target, WriteBatch& batch) override EC_EXCLUDES(mutex_);
   void planned(std::uint64_t number) override EC_EXCLUDES(mutex_);
@@ -156,6 +160,7 @@ class Erasures final : public erase::ErasureRelay {
   Random& random_;  // used while one erasure is planned
   Clock& clock_;
   bool is_damaged_ = false;
+  retention::UnsentReadings* unsent_ = nullptr;
   Mutex write_mutex_;
   mutable Mutex mutex_;
   std::vector<WatchedTarget> targets_ EC_GUARDED_BY(mutex_);

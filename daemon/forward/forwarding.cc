@@ -1,5 +1,7 @@
 #include "forward/forwarding.h"
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -39,6 +41,7 @@ TargetParts Forwarding::target_parts() {
           .logger = parts_.logger,
           .records = *records_,
           .erasures = *erasures_,
+          .unsent = unsent_,
           .bounds = bounds_,
           .bell = parts_.bell,
           .sent = parts_.sent};
@@ -57,6 +60,7 @@ Result<std::unique_ptr<Forwarding>> Forwarding::open(
   std::unique_ptr<Forwarding> forwarding(
       new Forwarding(parts, std::move(records), std::move(erasures)));
   Forwarding& made = *forwarding;
+  made.erasures_->tell(&made.unsent_);
   const MutexLock lock(made.mutex_);
   for (auto& [name, record] : loaded) made.resting_.emplace(name, std::move(record));
   std::map<std::string, FeedBounds::Positions> positions;
@@ -77,6 +81,7 @@ Result<std::unique_ptr<Forwarding>> Forwarding::open(
   made.bounds_.set_all(std::move(positions));
   made.set_aside();
   made.tell_erasures();
+  made.tell_unsent();
   return forwarding;
 }
 
@@ -155,9 +160,48 @@ void Forwarding::tell_erasures() {
   erasures_->set_targets(std::move(watched));
 }
 
+void Forwarding::tell_unsent() {
+  std::vector<Unsent::Watch> all;
+  for (const auto& [name, target] : targets_) {
+    auto parsed = config::parse_forward(target->settings());
+    if (!parsed.ok()) continue;
+    all.push_back(
+        {.target = {name, std::move(parsed->selections)},
+         .keep_ns = parsed->keep_ns,
+         .from_ns = parsed->from == config::ForwardFrom::Time ? parsed->from_ns : INT64_MIN,
+         .cursor = target->status().cursor});
+  }
+  for (const auto& [name, record] : resting_)
+    all.push_back({.target = {name, std::nullopt}, .cursor = record.cursor});
+  unsent_.set_targets(std::move(all));
+}
+
+// Nobody else looks after what goes where a target is not configured.
+void Forwarding::watch() {
+  MutexLock lock(mutex_);
+  while (is_running_) {
+    lock.unlock();
+    if (const Status looked = unsent_.look();
+        !looked.ok() && looked.code() != StatusCode::Cancelled) {
+      parts_.logger.log_keyed(
+          observe::LogLevel::Warning, "forward", "unsent",
+          "what waits for targets may go before it is sent, uncounted: " + looked.to_string());
+    }
+    lock.lock();
+    for (auto& [name, record] : resting_)
+      if (add(unsent_.take(name), record.totals))
+        static_cast<void>(records_->write(name, record).ok());
+    const CondVar::Deadline deadline = CondVar::deadline_in(unsent_.look_again_in_ns());
+    while (is_running_ && changed_.wait_until(mutex_, deadline)) {
+    }
+  }
+}
+
 void Forwarding::start() {
   const MutexLock lock(mutex_);
   is_running_ = true;
+  watch_ = std::thread([this] { watch(); });
+  pthread_setname_np(watch_.native_handle(), "unsent");
   for (auto& [name, target] : targets_) {
     if (parts_.configured) parts_.configured(name, target->settings().to);
     target->start();
@@ -165,9 +209,14 @@ void Forwarding::start() {
 }
 
 void Forwarding::stop() {
-  const MutexLock lock(mutex_);
-  is_running_ = false;
-  for (auto& [name, target] : targets_) target->stop();
+  unsent_.stop();
+  {
+    const MutexLock lock(mutex_);
+    is_running_ = false;
+    changed_.notify_all();
+    for (auto& [name, target] : targets_) target->stop();
+  }
+  if (watch_.joinable()) watch_.join();
 }
 
 Status Forwarding::reload(const std::vector<config::ForwardSettings>& all) {
@@ -213,6 +262,7 @@ Status Forwarding::reload(const std::vector<config::ForwardSettings>& all) {
   }
   set_aside();
   tell_erasures();
+  tell_unsent();
   return failed;
 }
 
@@ -231,6 +281,7 @@ std::vector<TargetStatus> Forwarding::list() const {
     status.cursor = record.cursor;
     status.erasures = erasures_->waiting(name);
   }
+  for (auto& [name, status] : all) status.oldest_ns = unsent_.oldest_ns(name);
   std::vector<TargetStatus> list;
   for (auto& [name, status] : all) list.push_back(std::move(status));
   return list;
@@ -315,6 +366,7 @@ Status Forwarding::forget(const std::string& name) {
   resting_.erase(name);
   bounds_.drop(name);
   tell_erasures();
+  tell_unsent();
   return ok();
 }
 

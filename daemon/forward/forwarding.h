@@ -9,12 +9,14 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "config/forward_target.h"
 #include "edgecase/mutex.h"
 #include "forward/erasures.h"
 #include "forward/target.h"
+#include "forward/unsent.h"
 #include "forward/verifier.h"
 
 namespace edgecase::forward {
@@ -30,6 +32,7 @@ struct ForwardingParts {
   Random& random;  // thread-safe
   observe::Logger& logger;
   ingest::CommitBell& bell;
+  retention::RetentionService* rules = nullptr;  // that may have to wait; null: there are none
   // For the audit log: a target is configured, changed ("") or gone; how much went there.
   std::function<void(const std::string& name, const std::string& what)> configured = {};
   std::function<void(const std::string& name, std::uint64_t readings)> sent = {};
@@ -58,6 +61,8 @@ class Forwarding {
 
   // What passes erasures on to targets.
   Erasures& erasures() { return *erasures_; }
+  // What waits, for whatever lets readings go.
+  Unsent& unsent() { return unsent_; }
   // Every target that has a place, by name.
   std::vector<TargetStatus> list() const EC_EXCLUDES(mutex_);
   // NotFound: no such target; it is not configured.
@@ -87,6 +92,7 @@ class Forwarding {
       : parts_(parts),
         records_(std::move(records)),
         erasures_(std::move(erasures)),
+        unsent_(parts.engine, parts.catalog, parts.clock, parts.rules),
         bounds_(parts.engine) {}
   TargetParts target_parts();
   Result<Record> record_of(const config::ForwardSettings& settings) EC_REQUIRES(mutex_);
@@ -96,14 +102,19 @@ class Forwarding {
   Status make(const config::ForwardSettings& settings, Targets& into) EC_REQUIRES(mutex_);
   void set_aside() EC_REQUIRES(mutex_);
   void tell_erasures() EC_REQUIRES(mutex_);
+  void tell_unsent() EC_REQUIRES(mutex_);
+  void watch() EC_EXCLUDES(mutex_);
   // NotFound: no such target; it is not configured.
   Result<std::shared_ptr<Target>> find(const std::string& name) const EC_EXCLUDES(mutex_);
 
   const ForwardingParts parts_;
   const std::unique_ptr<Records> records_;
   const std::unique_ptr<Erasures> erasures_;
+  Unsent unsent_;
   FeedBounds bounds_;
   mutable Mutex mutex_;
+  CondVar changed_;
+  std::thread watch_;
   bool is_running_ EC_GUARDED_BY(mutex_) = false;
   Targets targets_ EC_GUARDED_BY(mutex_);
   std::map<std::string, Record> resting_ EC_GUARDED_BY(mutex_);

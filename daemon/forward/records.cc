@@ -7,7 +7,7 @@
 namespace edgecase::forward {
 namespace {
 
-constexpr std::uint8_t kVersion = 1;
+constexpr std::uint8_t kVersion = 2, kVersionWithoutUnsent = 1;
 constexpr std::uint8_t kPausedFlag = 1, kAtRestFlag = 2;
 constexpr char kTargets = 'T', kRefusals = 'U', kBegins = 'B', kShapes = 'S';
 
@@ -50,6 +50,7 @@ Bytes encode_record(const Record& record) {
        {record.totals.readings, record.totals.bytes, record.totals.undelivered, record.totals.unfit,
         record.totals.not_kept})
     append_number(total, out);
+  for (const std::uint64_t count : record.totals.unsent) append_number(count, out);
   record.cursor.append_to(out);
   return out;
 }
@@ -60,11 +61,15 @@ Result<Record> decode_record(ByteView bytes) {
     return unsupported("a target's place is of a newer version of EdgeCase");
   Record record;
   Totals& totals = record.totals;
-  if (version != kVersion || !take_number(bytes, flags) || flags > (kPausedFlag | kAtRestFlag) ||
-      !take_number(bytes, totals.readings) || !take_number(bytes, totals.bytes) ||
-      !take_number(bytes, totals.undelivered) || !take_number(bytes, totals.unfit) ||
-      !take_number(bytes, totals.not_kept)) {
+  if (version < kVersionWithoutUnsent || !take_number(bytes, flags) ||
+      flags > (kPausedFlag | kAtRestFlag) || !take_number(bytes, totals.readings) ||
+      !take_number(bytes, totals.bytes) || !take_number(bytes, totals.undelivered) ||
+      !take_number(bytes, totals.unfit) || !take_number(bytes, totals.not_kept)) {
     return corruption("the record of a target is not what was written");
+  }
+  for (std::uint64_t& count : totals.unsent) {
+    if (version != kVersionWithoutUnsent && !take_number(bytes, count))
+      return corruption("the record of a target is cut");
   }
   record.is_paused = (flags & kPausedFlag) != 0;
   record.is_at_rest = (flags & kAtRestFlag) != 0;

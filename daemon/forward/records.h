@@ -1,10 +1,11 @@
 // Records of targets: their places, and the readings that they refused. They lie in the engine's
 // namespace `_forward` on the metadata drive, which no query shows. Thread-safe.
 //
-//   key 'T' name                      -> a Record: version 1, flags (1: paused, 2: at rest), 8
+//   key 'T' name                      -> a Record: version 2, flags (1: paused, 2: at rest), 8
 //                                        readings and 8 bytes sent, 8 undelivered, 8 not to be
-//                                        held by the target, 8 not kept there; then the cursor
-//                                        (cursor.h)
+//                                        held by the target, 8 not kept there; 4 times 8 that went
+//                                        unsent (retention::Leaving), which version 1 has not;
+//                                        then the cursor (cursor.h)
 //   key 'U' name, 0, 4 namespace, key -> a Refusal: 2 status of HTTP, 8 nanoseconds since 1970;
 //                                        status 0: it is missing there (verifier.h)
 //   key 'S' name                      -> a Shape: 8 nanoseconds, then the salt; none: readings go
@@ -17,6 +18,7 @@
 // erased is not found here either.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -29,6 +31,7 @@
 #include "edgecase/engine.h"
 #include "edgecase/mutex.h"
 #include "forward/cursor.h"
+#include "retention/unsent.h"
 
 namespace edgecase::forward {
 
@@ -36,12 +39,26 @@ inline constexpr std::string_view kForwardNamespace = "_forward";
 // Refused readings that are kept of one target; what is refused beyond them is counted.
 inline constexpr std::size_t kUndeliveredMax = 10'000;
 
+// Readings that went before a target had them, by retention::Leaving.
+using UnsentCounts = std::array<std::uint64_t, retention::kLeavings>;
+
 struct Totals {
   std::uint64_t readings = 0, bytes = 0;  // answered for; of the link
   std::uint64_t undelivered = 0;          // refused one by one
   std::uint64_t unfit = 0;                // that a target of this kind cannot hold
   std::uint64_t not_kept = 0;             // taken, and not kept there: expired, erased, replaced
+  UnsentCounts unsent = {};
 };
+
+// Whether there is something to add.
+inline bool add(const UnsentCounts& counts, Totals& totals) {
+  bool is_any = false;
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    totals.unsent[i] += counts[i];
+    is_any = is_any || counts[i] > 0;
+  }
+  return is_any;
+}
 
 struct Record {
   bool is_paused = false;

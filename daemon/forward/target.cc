@@ -143,6 +143,7 @@ void Target::run() {
     look_at_certificates();
     if (parts_.clock.boot_ns() - published_at_ns_ > kPublishNs) publish_bounds();
     tell_sent(false);
+    note_unsent();
     tell();
     if (turn == Turn::Sent) continue;
     const std::int64_t rest_ns = rests_until_ns_ - parts_.clock.boot_ns();
@@ -152,6 +153,7 @@ void Target::run() {
       pause_for(pace_.gather_ns());
     }
   }
+  note_unsent();
   keep_place(true);
   tell_sent(true);
 }
@@ -435,6 +437,13 @@ Status Target::keep(const Cursor& cursor) {
   is_unkept_ = false;
   publish_bounds();
   return ok();
+}
+
+// Durable at once: it will not be counted again.
+void Target::note_unsent() {
+  parts_.unsent.set_cursor(settings_.name, live_);
+  if (add(parts_.unsent.take(settings_.name), record_.totals))
+    static_cast<void>(keep(record_.cursor).ok());
 }
 
 void Target::tell_sent(bool is_last) {

@@ -36,6 +36,7 @@
 #include "forward/http_target.h"
 #include "forward/pace.h"
 #include "forward/records.h"
+#include "forward/unsent.h"
 #include "ingest/commit_bell.h"
 #include "observe/logger.h"
 
@@ -64,7 +65,8 @@ struct TargetStatus {
   std::int64_t answered_ns = 0;                     // wall time; 0: not yet, since the start
   std::int64_t current_ns = 0;  // when it last had everything; 0: not yet, since the start
   std::size_t erasures = 0;     // that wait for it
-  std::string cannot_erase;     // why; empty: it can, or it is not known yet
+  std::optional<std::int64_t> oldest_ns;  // of what waits, as far as that is known
+  std::string cannot_erase;               // why; empty: it can, or it is not known yet
   Cursor cursor;
 };
 
@@ -76,6 +78,7 @@ struct TargetParts {
   observe::Logger& logger;
   Records& records;
   Erasures& erasures;
+  Unsent& unsent;
   FeedBounds& bounds;
   ingest::CommitBell& bell;
   // What went there on a day that is over, or until now.
@@ -171,6 +174,7 @@ class Target {
   void keep_place(bool is_last);
   Status keep(const Cursor& cursor);
   void publish_bounds();
+  void note_unsent();
   void note_current();
   void tell();
   void tell_sent(bool is_last);

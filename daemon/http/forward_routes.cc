@@ -27,6 +27,14 @@ Json behind_seconds(const HttpContext& context, const TargetStatus& status) {
   return static_cast<double>(std::max<std::int64_t>(behind_ns, 0)) / 1e9;
 }
 
+// What went before the target had it, by reason; what it cannot hold among it.
+Json unsent_json(const TargetStatus& status) {
+  Json json = {{"unfit", status.totals.unfit}};
+  for (std::size_t i = 0; i < status.totals.unsent.size(); ++i)
+    json[forward::leaving_name(static_cast<retention::Leaving>(i))] = status.totals.unsent[i];
+  return json;
+}
+
 Json target_json(const HttpContext& context, const TargetStatus& status) {
   return {{"name", status.name},
           {"to", status.to.empty() ? Json(nullptr) : Json(status.to)},
@@ -41,6 +49,8 @@ Json target_json(const HttpContext& context, const TargetStatus& status) {
           {"undelivered", status.totals.undelivered},
           {"erasures_waiting", status.erasures},
           {"cannot_erase", status.cannot_erase.empty() ? Json(nullptr) : Json(status.cannot_erase)},
+          {"oldest_waiting", status.oldest_ns ? Json(wire::time_text(*status.oldest_ns)) : Json()},
+          {"unsent", unsent_json(status)},
           {"unfit", status.totals.unfit},
           {"not_kept", status.totals.not_kept}};
 }
@@ -189,7 +199,16 @@ std::string forward_metrics(const HttpContext& context) {
       values.emplace_back(observe::Labels{{"target", status.name}}, each.of(status));
     text += observe::render_counter(each.name, each.help, values);
   }
-  return text;
+  std::vector<std::pair<observe::Labels, std::uint64_t>> unsent;
+  for (const TargetStatus& status : all) {
+    const Json counts = unsent_json(status);
+    for (const auto& [reason, count] : counts.items())
+      unsent.emplace_back(observe::Labels{{"target", status.name}, {"reason", reason}},
+                          count.get<std::uint64_t>());
+  }
+  return text + observe::render_counter("edgecase_forward_unsent_total",
+                                        "Readings that went here before a target had them.",
+                                        unsent);
 }
 
 }  // namespace edgecase::http

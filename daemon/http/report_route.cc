@@ -45,6 +45,7 @@ void say_unsigned(const Status& why, wire::Json& report) {
 Result<wire::Json> store_report(HttpContext& context, const Call& call) {
   const report::ComplianceReport maker(report_parts(context));
   EC_ASSIGN_OR_RETURN(wire::Json report, maker.of_store());
+  report["forward"] = forward_status(context);
   const Result<Bytes> secret = signing_secret(context, call);
   add_audit_head(context, report);
   if (!secret.ok()) {

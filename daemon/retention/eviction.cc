@@ -169,6 +169,8 @@ void Eviction::count_readings(const std::vector<std::string>& names, EvictionSte
     const auto stats = parts_.engine.range_stats(all[i].id.namespace_id,
                                                  times_before(all[i].id, step.before_ns), {});
     if (stats.ok()) counted += stats->entries;
+    if (unsent_ != nullptr)
+      unsent_->count_leaving(Leaving::Evicted, all[i], INT64_MIN, step.before_ns, stride);
     step.is_exact = step.is_exact && stats.ok();
   }
   step.is_exact = step.is_exact && stride == 1;
@@ -182,7 +184,12 @@ void Eviction::make_room(const Drive& drive, const Stats& stats) {
 }
 
 void Eviction::thin(const Drive& drive, const Stats& stats) {
-  const Thinned thinned = parts_.thinning->thin_oldest(value_bytes_for(drive, stats), limit_ns());
+  const std::int64_t limit = limit_ns();
+  const std::uint64_t bytes = value_bytes_for(drive, stats);
+  const std::int64_t spared =
+      unsent_ == nullptr ? limit : std::min(limit, unsent_->waits_from_ns());
+  Thinned thinned = parts_.thinning->thin_oldest(bytes, spared);
+  if (thinned.readings == 0 && spared < limit) thinned = parts_.thinning->thin_oldest(bytes, limit);
   evicted_at_boot_ns_ = parts_.clock.boot_ns();
   if (thinned.readings == 0) return block(thinned.left);
   {
@@ -207,8 +214,13 @@ void Eviction::evict(const Drive& drive, const Stats& stats) {
       request.namespaces.push_back(tier.id);
   }
   request.value_bytes = value_bytes_for(drive, stats);
-  request.limit_ns = limit_ns();
-  const edgecase::Eviction plan = parts_.engine.plan_eviction(request);
+  const std::int64_t limit = limit_ns();
+  request.limit_ns = unsent_ == nullptr ? limit : std::min(limit, unsent_->waits_from_ns());
+  edgecase::Eviction plan = parts_.engine.plan_eviction(request);
+  if (plan.value_bytes == 0 && request.limit_ns < limit) {
+    request.limit_ns = limit;
+    plan = parts_.engine.plan_eviction(request);
+  }
   if (plan.value_bytes == 0)
     return block("no reading on " + drive.directory + " is older than the clock");
   EvictionStep step{.before_ns = plan.before_ns,

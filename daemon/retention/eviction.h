@@ -10,6 +10,8 @@
 // layer; the next one waits until the bytes of the last are gone. Where the store itself takes less
 // of the drive than the watermark, it is not the readings that fill it, and nothing goes.
 //
+// What has not been sent yet is spared (unsent.h) until nothing else is left.
+//
 // What was evicted does not come back: readings of such a time are refused and counted, also once
 // the setting is "reject" again.
 //
@@ -34,6 +36,7 @@
 #include "edgecase/engine.h"
 #include "edgecase/file_system.h"
 #include "edgecase/mutex.h"
+#include "retention/unsent.h"
 #include "wire/reading.h"
 
 namespace edgecase::retention {
@@ -123,6 +126,9 @@ class Eviction {
   Eviction(const Eviction&) = delete;
   Eviction& operator=(const Eviction&) = delete;
 
+  // What is spared as long as anything else is there, and told of what goes; null: nothing.
+  // Outlives the thread. Before start().
+  void spare(UnsentReadings* unsent) { unsent_ = unsent; }
   void start() EC_EXCLUDES(mutex_);
   // Nothing goes any more. Idempotent.
   void stop() EC_EXCLUDES(mutex_);
@@ -161,6 +167,7 @@ class Eviction {
   void block(const std::string& why) EC_EXCLUDES(mutex_);
 
   const EvictionParts parts_;
+  UnsentReadings* unsent_ = nullptr;
   std::atomic<std::int64_t> latest_before_ns_{INT64_MIN};
   std::atomic<std::uint64_t> refused_{0};
 

@@ -2,6 +2,7 @@
 //   'R' namespace name 0x00 device glob 0x00 sensor glob  ->  version (1), retention ns (8)
 //   'T' namespace id (4) device id (4) sensor id (4)      ->  the same
 //   'W' tier_marks.h
+//   'H' alone  ->  version (1): something was held (Hold); it names nothing
 // Version 2 is that of what has tiers: then of each of them, the finest first, window ns (8) and
 // retention ns (8). Inside daemon/retention only.
 #pragma once
@@ -18,6 +19,7 @@ namespace edgecase::retention {
 
 inline constexpr char kRuleRecord = 'R';
 inline constexpr char kTopicRecord = 'T';
+inline constexpr char kHoldRecord = 'H';
 inline constexpr char kRecordVersion = 1;
 inline constexpr char kTieredRecordVersion = 2;
 inline constexpr std::size_t kTopicKeyBytes = 4 + wire::kSeriesPrefixBytes;

@@ -72,7 +72,7 @@ Status too_many_engine_rules() {
 }  // namespace
 
 std::int64_t RetentionService::Due::engine_ns(std::int64_t every_ns) const {
-  if (every_ns == 0) return has_tiers() ? kRetentionForever : raw_ns;
+  if (every_ns == 0) return has_tiers() ? kRetentionForever : std::max(raw_ns, held_ns);
   if (tiers == nullptr) return kRetentionForever;
   // Windows that the rule does not have any more are for the maker of tiers to take.
   const auto found = std::find_if(tiers->begin(), tiers->end(), [=](const wire::Tier& tier) {
@@ -113,6 +113,10 @@ Status RetentionService::load() {
     const ByteView key = iterator->key();
     const ByteView value = iterator->value();
     if (key.empty()) return corruption("a record of a retention rule is cut");
+    if (key.front() == kHoldRecord) {
+      has_untold_holds_ = true;
+      continue;
+    }
     if (key.front() == TierMarks::kRecord) {
       EC_TRY(marks_.load(key, value));
       continue;
@@ -183,23 +187,26 @@ std::vector<Rule> RetentionService::rules() const {
 
 RetentionService::Due RetentionService::outermost(const std::vector<Rule>& rules,
                                                   std::string_view namespace_name) const {
+  const std::int64_t held = held_ns(namespace_name, nullptr, nullptr);
   const Rule* rule = most_specific(rules, [&](const Rule& each) {
     return is_everything(each.selector) && holds_in(each, namespace_name);
   });
-  if (rule != nullptr) return {rule->retention_ns, &rule->tiers};
+  if (rule != nullptr) return {rule->retention_ns, &rule->tiers, held};
   if (namespace_name.starts_with('_')) return {};
-  return {default_.raw_ns, &default_.tiers};
+  return {default_.raw_ns, &default_.tiers, held};
 }
 
 RetentionService::Due RetentionService::of_device(const std::vector<Rule>& rules,
                                                   std::string_view namespace_name,
-                                                  std::string_view device) const {
+                                                  const std::string& device) const {
   const Rule* rule = most_specific(rules, [&](const Rule& each) {
     return each.selector.sensor == "*" && holds_in(each, namespace_name) &&
            wire::glob_matches(each.selector.device, device);
   });
-  if (rule != nullptr) return {rule->retention_ns, &rule->tiers};
-  return outermost(rules, namespace_name);
+  Due due =
+      rule != nullptr ? Due{rule->retention_ns, &rule->tiers} : outermost(rules, namespace_name);
+  due.held_ns = held_ns(namespace_name, &device, nullptr);
+  return due;
 }
 
 RetentionService::Due RetentionService::of_series(const std::vector<Rule>& rules,
@@ -208,11 +215,15 @@ RetentionService::Due RetentionService::of_series(const std::vector<Rule>& rules
     return holds_in(each, entry.namespace_name) &&
            each.selector.matches(entry.device, entry.sensor);
   });
-  if (rule != nullptr && !is_everything(rule->selector)) return {rule->retention_ns, &rule->tiers};
+  const std::int64_t held = held_ns(entry.namespace_name, &entry.device, &entry.sensor);
+  if (rule != nullptr && !is_everything(rule->selector))
+    return {rule->retention_ns, &rule->tiers, held};
   const auto topic = topics_.find(topic_key(entry.id));
-  if (topic != topics_.end()) return {topic->second.raw_ns, &topic->second.tiers};
-  if (rule != nullptr) return {rule->retention_ns, &rule->tiers};
-  return outermost(rules, entry.namespace_name);
+  if (topic != topics_.end()) return {topic->second.raw_ns, &topic->second.tiers, held};
+  if (rule != nullptr) return {rule->retention_ns, &rule->tiers, held};
+  Due due = outermost(rules, entry.namespace_name);
+  due.held_ns = held;
+  return due;
 }
 
 wire::Keeping RetentionService::keeping(const catalog::SeriesEntry& entry) const {
@@ -289,7 +300,7 @@ Status RetentionService::align(const std::vector<Rule>& rules) {
   }
   // Some rules, or the names that they are of, are not known: what would go, going by the rest,
   // might be what one of them keeps. The engine's own stay as they are.
-  if (is_damaged()) changes.clear();
+  if (is_damaged() || has_untold_holds_) changes.clear();
   ++generation_;
   active_ = !rules.empty() || default_.raw_ns != kRetentionForever || !topics_.empty();
   std::int64_t shortest_ns = kRetentionForever, shortest_tiered_ns = kRetentionForever;

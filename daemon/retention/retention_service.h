@@ -31,6 +31,7 @@
 #include "edgecase/engine.h"
 #include "edgecase/mutex.h"
 #include "retention/tier_marks.h"
+#include "retention/unsent.h"
 #include "wire/keeping.h"
 #include "wire/reading.h"
 #include "wire/selector.h"
@@ -137,6 +138,11 @@ class RetentionService {
   // What clear() of these rules would do; those that are not set change nothing.
   Result<Preview> preview_clear(std::span<const Rule> rules) const EC_EXCLUDES(mutex_);
 
+  // What waits for targets: their rules wait too, but no longer than each hold says. All holds at
+  // once; durable. After a start on a store with holds the engine's rules stay as they were until
+  // the first call. Errors: the engine's.
+  Status set_holds(std::vector<Hold> holds) EC_EXCLUDES(mutex_);
+
   // What is thinned of each series, and in which tiers.
   TierMarks& marks() { return marks_; }
   const TierMarks& marks() const { return marks_; }
@@ -176,6 +182,7 @@ class RetentionService {
   struct Due {
     std::int64_t raw_ns = kRetentionForever;
     const std::vector<wire::Tier>* tiers = nullptr;  // null: none
+    std::int64_t held_ns = 0;                        // as long as this in any case
 
     bool has_tiers() const { return tiers != nullptr && !tiers->empty(); }
     // The engine's rule: of readings (`every_ns` 0), or of windows.
@@ -186,11 +193,15 @@ class RetentionService {
 
   Status load() EC_REQUIRES(mutex_);
   Status check_target(const std::string& namespace_name, const wire::Selector& selector) const;
-  Due outermost(const std::vector<Rule>& rules, std::string_view namespace_name) const;
+  Due outermost(const std::vector<Rule>& rules, std::string_view namespace_name) const
+      EC_REQUIRES(mutex_);
   Due of_device(const std::vector<Rule>& rules, std::string_view namespace_name,
-                std::string_view device) const;
+                const std::string& device) const EC_REQUIRES(mutex_);
   Due of_series(const std::vector<Rule>& rules, const catalog::SeriesEntry& entry) const
       EC_REQUIRES(mutex_);
+  // How long holds spare all that lies in the scope; null: any device, any sensor.
+  std::int64_t held_ns(std::string_view namespace_name, const std::string* device,
+                       const std::string* sensor) const EC_REQUIRES(mutex_);
   bool is_new_device(const catalog::SeriesEntry& entry) const;
   bool is_new_series(const catalog::SeriesEntry& entry) const;
   bool add_series(const std::vector<Rule>& rules, const catalog::SeriesEntry& entry,
@@ -226,6 +237,8 @@ class RetentionService {
 
   mutable Mutex mutex_;
   std::vector<Rule> rules_ EC_GUARDED_BY(mutex_);
+  std::vector<Hold> holds_ EC_GUARDED_BY(mutex_);
+  bool has_untold_holds_ EC_GUARDED_BY(mutex_) = false;  // of before the start
   // By namespace id and series prefix.
   std::map<Bytes, wire::Keeping> topics_ EC_GUARDED_BY(mutex_);
   catalog::SetAside set_aside_{engine_};  // for topics_ and marks_

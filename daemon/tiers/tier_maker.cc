@@ -232,6 +232,9 @@ Status TierMaker::set_time(const Due& due, Task& task) {
   if (!due.thin_ns &&
       (raw_ns == kRetentionForever || __builtin_sub_overflow(due.now_ns, raw_ns, &oldest_ns)))
     return ok();
+  // Who makes room has asked already what waits.
+  if (!due.thin_ns && unsent_ != nullptr)
+    oldest_ns = std::min(oldest_ns, unsent_->waits_from_ns(task.series));
   const auto before_ns = coarsest_begin_ns(task.keeping, oldest_ns);
   if (!before_ns) return ok();
   EC_ASSIGN_OR_RETURN(const auto first, first_ns(task.series, *before_ns));
@@ -430,6 +433,8 @@ Result<bool> TierMaker::make_piece(const Task& task, std::span<const catalog::Ti
   retention::TierMarks::append(retention_.records(), id, mark, batch);
   const KeyRange gone = readings_before(id, before_ns);
   batch.remove_range(id.namespace_id, gone.lower, gone.upper);
+  if (unsent_ != nullptr)
+    unsent_->count_leaving(retention::Leaving::Thinned, task.series, INT64_MIN, before_ns, 1);
   EC_TRY(engine_.write(batch, Durability::Sync));
   retention_.marks().set(id, mark);
   if (events_.made) events_.made(*found, made);

@@ -82,6 +82,9 @@ class TierMaker final : public retention::Thinning {
   TierMaker(const TierMaker&) = delete;
   TierMaker& operator=(const TierMaker&) = delete;
 
+  // What waits stays as it came, and what goes is told; null: nothing waits. Outlives the thread.
+  // Before start().
+  void spare(retention::UnsentReadings* unsent) { unsent_ = unsent; }
   void start() EC_EXCLUDES(mutex_);
   // Returns once the piece under way is done. Idempotent.
   void stop() EC_EXCLUDES(mutex_);
@@ -138,6 +141,7 @@ class TierMaker final : public retention::Thinning {
   retention::RetentionService& retention_;
   erase::Fences& fences_;
   const TierEvents events_;
+  retention::UnsentReadings* unsent_ = nullptr;
 
   Mutex pass_mutex_;  // held for a pass, over I/O
   // Snapshots from before the last readings were hidden, and since when they are waited for.
