@@ -160,10 +160,17 @@ std::uint64_t EraseService::windows_of(const catalog::SeriesEntry& entry, TimeRa
   return windows;
 }
 
+Result<EraseTarget> EraseService::resolve(const auth::Principal& principal,
+                                          const EraseRequest& request) const {
+  const auto is_elsewhere = [this](const GoneName& name) {
+    return relay_ != nullptr && relay_->may_hold(name.namespace_name, name.device, name.sensor);
+  };
+  return resolve_target(parts_.catalog, parts_.devices, principal, request, is_elsewhere);
+}
+
 Result<ErasePreview> EraseService::preview(const auth::Principal& principal,
                                            const EraseRequest& request) {
-  EC_ASSIGN_OR_RETURN(const EraseTarget target,
-                      resolve_target(parts_.catalog, parts_.devices, principal, request));
+  EC_ASSIGN_OR_RETURN(const EraseTarget target, resolve(principal, request));
   ErasePreview preview;
   if (request.has_all_times()) preview.devices = target.device_count();
   preview.series = target.series.size();
@@ -354,8 +361,7 @@ Result<Certificate> EraseService::erase(const auth::Principal& principal,
   plan.certificate.readings = counted.amount.readings;
   plan.certificate.bytes = counted.amount.bytes;
   const Fences::Closed closed = fences_->close();
-  EC_ASSIGN_OR_RETURN(const EraseTarget target,
-                      resolve_target(parts_.catalog, parts_.devices, principal, request));
+  EC_ASSIGN_OR_RETURN(const EraseTarget target, resolve(principal, request));
   if (target.device_count() + target.single_series.size() > kFencesMax) return too_much(target);
   const catalog::Erased names = names_of(parts_.catalog, target);
   describe(request, names, plan.certificate);

@@ -165,6 +165,7 @@ class EraseService {
   };
 
   explicit EraseService(const Parts& parts) : parts_(parts) {}
+  Result<EraseTarget> resolve(const auth::Principal& principal, const EraseRequest& request) const;
   Status load() EC_EXCLUDES(erase_mutex_, mutex_);
   std::uint64_t windows_of(const catalog::SeriesEntry& entry, TimeRange range);
   Amount amount_of(const catalog::SeriesEntry& entry, TimeRange range);

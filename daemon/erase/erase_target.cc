@@ -143,6 +143,28 @@ void sort_once(std::vector<Item>& items) {
   items.erase(std::unique(items.begin(), items.end()), items.end());
 }
 
+// Names in full that nothing here has: a target may hold readings of them. A device that is known
+// has its sensors' names, but for those that were erased.
+void add_gone(const catalog::Catalog& catalog, const auth::Principal& principal,
+              const std::string& namespace_name, const wire::Selection& allowed,
+              const GoneFinder& is_elsewhere, EraseTarget& target) {
+  if (is_elsewhere == nullptr || namespace_name.empty() || !allowed.identity.empty()) return;
+  for (const wire::Selector& each : allowed.selectors) {
+    if (!wire::is_literal(each.device) || (each.sensor != "*" && !wire::is_literal(each.sensor)))
+      continue;
+    GoneName name{namespace_name, wire::unescape_name(each.device), {}};
+    if (each.sensor != "*") name.sensor = wire::unescape_name(each.sensor);
+    const bool is_here =
+        !catalog.select_rows(namespace_name, each).empty() ||
+        std::any_of(target.only_said.begin(), target.only_said.end(), [&](const DeviceName& said) {
+          return name.sensor.empty() && said.device == name.device;
+        });
+    const bool may_go = auth::allows(Operation::Erase, principal, namespace_name, name.device,
+                                     name.sensor.empty() ? kAnySensor : name.sensor);
+    if (!is_here && may_go && is_elsewhere(name)) target.gone.push_back(std::move(name));
+  }
+}
+
 // Tells which of several selectors take nothing, so that nobody believes that they did.
 void leave_out_idle(const catalog::Catalog& catalog, const EraseRequest& request,
                     const wire::Selection& allowed, EraseTarget& target) {
@@ -158,6 +180,12 @@ void leave_out_idle(const catalog::Catalog& catalog, const EraseRequest& request
                              return wire::glob_matches(each.device, name.device);
                            });
     }
+    is_any =
+        is_any || std::any_of(target.gone.begin(), target.gone.end(), [&](const GoneName& name) {
+          return each.matches(name.device, name.sensor) ||
+                 (name.sensor.empty() && each.sensor == "*" &&
+                  wire::glob_matches(each.device, name.device));
+        });
     if (!is_any) target.left.push_back({each, not_found("nothing matches " + one.text())});
   }
 }
@@ -166,7 +194,8 @@ void leave_out_idle(const catalog::Catalog& catalog, const EraseRequest& request
 
 Result<EraseTarget> resolve_target(const catalog::Catalog& catalog,
                                    const catalog::DeviceIndex& devices,
-                                   const auth::Principal& principal, const EraseRequest& request) {
+                                   const auth::Principal& principal, const EraseRequest& request,
+                                   const GoneFinder& is_elsewhere) {
   if (request.to_ns && request.range().from_ns >= *request.to_ns)
     return invalid_argument("the range of times is empty: from is not before to");
   EraseTarget target;
@@ -195,16 +224,20 @@ Result<EraseTarget> resolve_target(const catalog::Catalog& catalog,
     return ok();
   };
   EC_TRY(each_selection(devices, request, allowed, add));
-  if (target.series.empty() && target.device_count() == 0) {
+  if (request.devices.empty())
+    add_gone(catalog, principal, request.namespace_name, allowed, is_elsewhere, target);
+  if (target.series.empty() && target.device_count() == 0 && target.gone.empty()) {
     if (refused > 0) return not_allowed("nothing of what matches may be erased with this token");
     return not_found("nothing matches " + request.selection.text());
   }
   leave_out_idle(catalog, request, allowed, target);
   sort_once(target.devices);
   sort_once(target.only_said);
+  sort_once(target.gone);
   add_single_series(catalog, target);
   target.is_everything =
       request.devices.empty() && !request.selection.names_devices() && refused == 0 &&
+      target.gone.empty() &&
       target.series.size() == catalog.select_rows(request.namespace_name, wire::Selector()).size();
   return target;
 }

@@ -38,6 +38,16 @@ struct EraseRequest {
   TimeRange range() const { return {from_ns.value_or(INT64_MIN), to_ns}; }
 };
 
+// Names that are not known here any more: targets of forwarding may know them.
+struct GoneName {
+  std::string namespace_name, device;
+  std::string sensor;  // empty: the device, with all that it has
+
+  friend auto operator<=>(const GoneName&, const GoneName&) = default;
+};
+// Whether something of that name may be elsewhere; null: nothing is.
+using GoneFinder = std::function<bool(const GoneName& name)>;
+
 struct EraseTarget {
   struct Device {
     NamespaceId namespace_id;
@@ -53,6 +63,7 @@ struct EraseTarget {
   std::vector<Device> devices;
   std::vector<catalog::DeviceName> only_said;
   std::vector<catalog::SeriesRow> single_series;
+  std::vector<GoneName> gone;            // of these there is nothing here
   bool is_everything = false;            // all that is in the namespaces in question, by a glob
   std::vector<wire::LeftSelector> left;  // of several that take nothing, and why
 
@@ -60,10 +71,12 @@ struct EraseTarget {
 };
 
 // InvalidArgument: an empty range of times. NotAllowed: nothing of it may be erased, or not all
-// that was found. NotFound: nothing matches.
+// that was found. NotFound: nothing matches,
+// nor is any of it gone in the sense of `is_elsewhere`.
 Result<EraseTarget> resolve_target(const catalog::Catalog& catalog,
                                    const catalog::DeviceIndex& devices,
-                                   const auth::Principal& principal, const EraseRequest& request);
+                                   const auth::Principal& principal, const EraseRequest& request,
+                                   const GoneFinder& is_elsewhere = nullptr);
 
 catalog::Erased names_of(const catalog::Catalog& catalog, const EraseTarget& target);
 // By number.

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "catalog/catalog.h"
 #include "edgecase/write_batch.h"
@@ -23,6 +24,9 @@ struct PassedErasure {
 class ErasureRelay {
  public:
   virtual ~ErasureRelay() = default;
+  // Whether a target may hold some of it, whatever is here; without a sensor: of the device.
+  virtual bool may_hold(const std::string& namespace_name, const std::string& device,
+                        const std::string& sensor) const = 0;
   // While no reading is written and no other erasure begins. Adds to `batch` what it is to know
   // later; may write ahead, in batches of its own, what means nothing without that. Errors: the
   // engine's; then nothing is erased.

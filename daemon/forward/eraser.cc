@@ -129,6 +129,12 @@ Answer Eraser::erase(const ErasureOrder& asked, const std::vector<ErasedName>& n
     worsen(result, ErasureStep::NotPossible, why);
     return {};
   }
+  const bool is_vague = std::any_of(names.begin(), names.end(), [this](const ErasedName& each) {
+    return each.is_gone && each.is_device &&
+           !watched_.takes_device(each.namespace_name, each.device);
+  });
+  if (is_vague)
+    worsen(result, ErasureStep::NotPossible, "which of its sensors went there is not known here");
   if (kind_ == Kind::EdgeCase) return erase_at_edgecase(order, names, result);
   if (kind_ == Kind::Victoria && !order.has_all_times) {
     worsen(result, ErasureStep::NotPossible,
@@ -146,12 +152,11 @@ Answer Eraser::erase(const ErasureOrder& asked, const std::vector<ErasedName>& n
   return {};
 }
 
-// A device whose series are not known here any more has no lines to ask for.
 Eraser::Groups Eraser::groups_of(const std::vector<ErasedName>& names,
                                  TargetErasure& result) const {
   Groups groups;
   const auto add = [&](const ErasedName& each) {
-    if (each.is_device) return;
+    if (each.is_device && !each.is_gone) return;
     auto identity = wire::decode_identity(each.identity);
     if (!identity.ok()) {
       worsen(result, ErasureStep::NotPossible, "what its lines were called is not known here");

@@ -16,7 +16,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr int kErasureVersion = 1;
-constexpr std::uint8_t kDeviceFlag = 1, kOfDeviceFlag = 2;
+constexpr std::uint8_t kDeviceFlag = 1, kOfDeviceFlag = 2, kGoneFlag = 4;
 constexpr ErasureStep kSteps[] = {ErasureStep::Waiting, ErasureStep::Requested,
                                   ErasureStep::Confirmed, ErasureStep::NotProvable,
                                   ErasureStep::NotPossible};
@@ -42,7 +42,8 @@ bool take_text(ByteView& bytes, std::string& text) {
 
 void append_name(const ErasedName& name, Bytes& out) {
   append_number(static_cast<std::uint8_t>((name.is_device ? kDeviceFlag : 0) |
-                                          (name.is_of_device ? kOfDeviceFlag : 0)),
+                                          (name.is_of_device ? kOfDeviceFlag : 0) |
+                                          (name.is_gone ? kGoneFlag : 0)),
                 out);
   for (const std::string* each : {&name.namespace_name, &name.device, &name.sensor, &name.identity})
     append_text(*each, out);
@@ -60,6 +61,7 @@ Result<std::vector<ErasedName>> decode_names(ByteView bytes) {
     }
     name.is_device = (flags & kDeviceFlag) != 0;
     name.is_of_device = (flags & kOfDeviceFlag) != 0;
+    name.is_gone = (flags & kGoneFlag) != 0;
   }
   return names;
 }
@@ -257,6 +259,15 @@ std::vector<std::string> Erasures::takers(const std::vector<catalog::SeriesEntry
   return names;
 }
 
+bool Erasures::may_hold(const std::string& namespace_name, const std::string& device,
+                        const std::string& sensor) const {
+  const MutexLock lock(mutex_);
+  return std::any_of(targets_.begin(), targets_.end(), [&](const WatchedTarget& each) {
+    return sensor.empty() ? each.may_take_device(namespace_name, device)
+                          : each.takes(namespace_name, device, sensor);
+  });
+}
+
 Status Erasures::plan(const erase::PassedErasure& erasure, const catalog::Catalog& catalog,
                       const erase::EraseTarget& target, WriteBatch& batch) {
   std::vector<WatchedTarget> targets;
@@ -281,6 +292,7 @@ Status Erasures::plan(const erase::PassedErasure& erasure, const catalog::Catalo
   const auto add_device = [&](std::string of_namespace, std::string device) {
     const ErasedName name{.is_device = true,
                           .is_of_device = false,
+                          .is_gone = false,
                           .namespace_name = std::move(of_namespace),
                           .device = std::move(device),
                           .sensor = {},
@@ -310,12 +322,26 @@ Status Erasures::plan(const erase::PassedErasure& erasure, const catalog::Catalo
                               at->namespace_id == first.namespace_id && at->id == first.id;
     const ErasedName name{.is_device = false,
                           .is_of_device = is_of_device,
+                          .is_gone = false,
                           .namespace_name = series->namespace_name,
                           .device = series->device,
                           .sensor = series->sensor,
                           .identity = identity.ok() ? wire::encode_identity(*identity) : Bytes()};
     EC_TRY(add(name, [&name](const WatchedTarget& one) {
       return one.takes(name.namespace_name, name.device, name.sensor);
+    }));
+  }
+  for (const erase::GoneName& each : target.gone) {
+    const ErasedName name{.is_device = each.sensor.empty(),
+                          .is_of_device = false,
+                          .is_gone = true,
+                          .namespace_name = each.namespace_name,
+                          .device = each.device,
+                          .sensor = each.sensor,
+                          .identity = {}};
+    EC_TRY(add(name, [&name](const WatchedTarget& one) {
+      return name.is_device ? one.may_take_device(name.namespace_name, name.device)
+                            : one.takes(name.namespace_name, name.device, name.sensor);
     }));
   }
   EC_TRY(writer.end());

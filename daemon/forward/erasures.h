@@ -6,8 +6,9 @@
 //                                   nobody, and stays as long as the certificate of that number
 //   key 'K' number               -> the key of its names
 //   key 'N' number, 4 chunk      -> names, sealed (auth/sealing.h) under it: of each 1 flags (1: a
-//                                   device, 2: of a device that goes whole), then namespace,
-//                                   device, sensor, identity, each with 4 bytes of length before
+//                                   device, 2: of a device that goes whole, 4: gone here before),
+//                                   then namespace, device, sensor, identity, each with 4 bytes of
+//                                   length before
 //
 // In `_forward` (records.h). Numbers are big-endian, 8 bytes where nothing is said. 'K' and 'N' are
 // erased, bytes and all, once the last target has answered. 'N' is written ahead: without the 'E'
@@ -71,6 +72,7 @@ struct ErasureOrder {
 struct ErasedName {
   bool is_device = false;
   bool is_of_device = false;  // a series of such a device
+  bool is_gone = false;       // it had gone here before: what its lines were called is not known
   std::string namespace_name = {}, device = {}, sensor = {};
   Bytes identity = {};  // wire/identity.h; empty: a device
 };
@@ -107,6 +109,8 @@ class Erasures final : public erase::ErasureRelay {
   std::vector<std::string> takers(const std::vector<catalog::SeriesEntry>& series,
                                   bool is_all) const EC_EXCLUDES(mutex_);
 
+  bool may_hold(const std::string& namespace_name, const std::string& device,
+                const std::string& sensor) const override EC_EXCLUDES(mutex_);
   // Told of what is erased before it was sent; null: nobody. While nobody erases.
   void tell(retention::UnsentReadings* unsent) { unsent_ = unsent; }
 

@@ -3,12 +3,13 @@
 import http.client
 import json
 import os
+import re
 import time
 import unittest
 import urllib.parse
 
 import forward_flow_test
-from daemon_process import until
+from daemon_process import Daemon, until
 from forward_flow_test import Board, all_readings, select, target
 from influxd import INFLUXD, Influxd
 from victoria import VICTORIA, Victoria
@@ -190,6 +191,32 @@ class ForwardEraseFlow(unittest.TestCase):
             until(lambda: self.states(board, sensor["id"])["vm"] == "requested", "it is asked for")
             until(lambda: there() == [("m_f", "a", "attic"), ("m_f", "b", ""), ("m_g", "a", "")],
                   f"the series alone is gone, not {there()}")
+
+    def test_what_has_gone_here_goes_there_too(self):
+        hub = self.hub()
+        targets = target("hub", "edgecase", hub[1].port(), 'from = "beginning"')
+        board = Board(self, targets)
+        board.write([f'm,host=meter-anna f={i},s="secret of anna" {NOW - 60 * SECOND + i}' for i in range(50)] +
+                    [f"m,host=meter-bob f=1 {NOW}"])
+        until(lambda: board.is_current("hub"), "all is there")
+        board.set_targets("")
+        board.reload()
+        self.assertEqual(board.place.cli("forward", "forget", "hub").returncode, 0)
+        self.erased(board, "meter-anna")
+        self.assertEqual(board.place.cli("erase", "meter-anna", "--yes").returncode, 3)
+        board.set_targets(targets)
+        board.reload()
+        hub[1].stop()
+        certificate = self.erased(board, "meter-anna")
+        self.assertEqual((certificate["series"], certificate["readings"]), (0, 0))
+        self.assertTrue(certificate["names_wait"])
+        self.assertEqual(files_with(board.place, b"meter-anna"), [])
+        hub[1] = Daemon(hub[0])
+        board.set_targets(targets.replace(re.search(r":(\d+)\"", targets).group(1), str(hub[1].port())))
+        board.reload()
+        until(lambda: self.states(board, certificate["id"]) == {"hub": "confirmed"}, "it is erased there")
+        self.assertEqual({device for device, _ in series_of(hub[1])}, {"meter-bob"})
+        self.assertEqual(files_with(hub[0], b"secret of anna"), [])
 
 
 if __name__ == "__main__":

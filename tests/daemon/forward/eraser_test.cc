@@ -91,6 +91,25 @@ constexpr char kEdgeCase[] = "edgecase+http://127.0.0.1:1";
 constexpr char kInflux[] = "influx+http://127.0.0.1:1";
 constexpr char kNotFound[] = R"({"error":{"code":"not_found","message":"m"}})";
 
+TEST_CASE("eraser: what has gone here is asked of an EdgeCase, and is not possible elsewhere") {
+  ErasedName gone = device("a");
+  gone.is_gone = true;
+  EraserBench whole(kEdgeCase);
+  whole.scripted.rules = {{"/api/v1/erase?", 404, kNotFound}};
+  REQUIRE(whole.erase({gone}).verdict == Verdict::Taken);
+  CHECK(whole.scripted.was_asked("select=a&"));
+  CHECK(whole.result.step == ErasureStep::Confirmed);
+  EraserBench part(kEdgeCase, "*:*/temp");
+  REQUIRE(part.erase({gone}).verdict == Verdict::Taken);
+  CHECK(part.scripted.asked.empty());
+  CHECK(part.result.step == ErasureStep::NotPossible);
+  EraserBench influx(kInflux);
+  influx.scripted.influx_version = "1.8.10";
+  REQUIRE(influx.erase({gone}).verdict == Verdict::Taken);
+  CHECK_FALSE(influx.scripted.was_asked("DROP"));
+  CHECK(influx.result.step == ErasureStep::NotPossible);
+}
+
 TEST_CASE("eraser: an EdgeCase is asked by the same names, and for the same fence") {
   EraserBench bench(kEdgeCase);
   bench.scripted.rules = {{"/api/v1/erase?", 202, R"({"id":7,"state":"pending"})"},

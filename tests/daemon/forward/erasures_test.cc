@@ -9,6 +9,7 @@
 namespace edgecase::forward {
 namespace {
 
+using erase::EraseRequest;
 using erase::test::kHour;
 using erase::test::kNow;
 using erase::test::Room;
@@ -157,6 +158,41 @@ TEST_CASE("erasures: a target hears of what it takes alone") {
   CHECK(told[1].target == "hall");
   CHECK(told[2].target == "gone");
   CHECK_FALSE(store.erasures->next("other"));
+}
+
+TEST_CASE("erasures: names that have gone here travel, sealed until the last answer") {
+  Travels store;
+  store.watch({{"hub", only("default", "*")}, {"part", only("default", "stove/heat")}});
+  store.room.fill("kitchen", "temp");
+  const std::uint64_t first = store.erase("kitchen");
+  REQUIRE(store.answer(first, "hub", ErasureStep::NotPossible).ok());
+  REQUIRE(store.room.service->drain().ok());
+  const std::uint64_t again = store.erase("kitchen");
+  const auto order = store.erasures->next("hub");
+  REQUIRE(order);
+  CHECK(order->number == again);
+  CHECK(store.names(*order) == std::vector<std::string>{"kitchen"});
+  CHECK(store.erasures->names(*order, 0).value()[0].is_gone);
+  CHECK(store.room.service->certificate(again).value().series == 0);
+  CHECK_FALSE(store.room.holds("kitchen"));
+  CHECK(store.kept("N") == 1);
+  REQUIRE(store.answer(again, "hub", ErasureStep::Confirmed).ok());
+  CHECK(store.kept("N") == 0);
+  CHECK(store.kept("K") == 0);
+  // A series, and a range of times of it; of a device that may be known there in part.
+  EraseRequest request = Room::request("stove/heat");
+  request.to_ns = kNow;
+  const auto ranged = store.room.service->erase(erase::test::local(), request);
+  REQUIRE(ranged.ok());
+  CHECK(store.names(*store.erasures->next("part")) == std::vector<std::string>{"stove/heat"});
+  CHECK(store.erasures->next("hub")->number == ranged->number);
+  // What no target takes, what no name says in full, and what may not be erased is not found.
+  CHECK(store.room.erase("k*").status().code() == StatusCode::NotFound);
+  CHECK(store.room.erase("*/temp").status().code() == StatusCode::NotFound);
+  const auto refused = store.room.service->erase(erase::test::token("stove/*"), Room::request("b"));
+  CHECK_FALSE(refused.ok());
+  store.watch({{"part", only("default", "stove/heat")}});
+  CHECK(store.room.erase("kitchen").status().code() == StatusCode::NotFound);
 }
 
 TEST_CASE("erasures: they go one after another, and again where an answer may be forgotten") {
