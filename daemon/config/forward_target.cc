@@ -56,7 +56,10 @@ const std::array kKeys = {
                "all, what goes unsent is counted."},
     ForwardKey{"pseudonyms", &S::pseudonyms,
                "Devices go under pseudonyms, which differ from target to target."},
-    ForwardKey{"retention", &S::retention, "Rules of retention go along.", Support::Refused},
+    ForwardKey{
+        "retention", &S::retention,
+        "At an EdgeCase target: the rules of retention of what goes there go along; its token "
+        "has write and erase."},
     ForwardKey{"location", &S::location, "Where the target is, as storage.locations has it."},
 };
 
@@ -125,6 +128,8 @@ Status parse_url(const std::string& url, ForwardTarget& target) {
 // What belongs to another kind of target would be passed over in silence.
 Status check_kind(const ForwardSettings& settings, const ForwardTarget& target) {
   const bool is_influx = target.kind == ForwardKind::Influx;
+  if (is_influx && settings.retention)
+    return of_key("retention", "is of EdgeCase targets, set the retention there");
   if (is_influx && !settings.namespace_name.empty())
     return of_key("namespace", "is of EdgeCase targets, use database or bucket");
   if (!is_influx && !settings.database.empty())

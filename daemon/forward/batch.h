@@ -9,8 +9,10 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "catalog/catalog.h"
 #include "forward/cursor.h"
 #include "wire/reading_key.h"
 
@@ -46,6 +48,9 @@ struct Batch {
   std::vector<Column> columns;
   std::size_t head_bytes = 0;  // of all columns
   std::vector<Part> parts;
+  // Rules of its series that the target does not know, a line of PUT /api/v1/retention each.
+  std::string rules;
+  std::vector<std::pair<catalog::SeriesId, std::string>> said;  // what they say, of which series
   std::uint64_t revocations = 0;  // Engine::revocations() before it was read
   std::uint64_t unfit = 0;        // readings that no target of this kind can hold
   // For thinned targets: a line stands for all readings of so long from its time on.

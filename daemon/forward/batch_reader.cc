@@ -14,6 +14,7 @@ namespace {
 
 // The columns of a window take turns (wire/window_columns.h).
 constexpr std::size_t kColumnsAsked = 8;
+constexpr std::size_t kRulesAtOnce = 500;
 
 wire::ReadingFormat format_of(config::ForwardKind kind) {
   return kind == config::ForwardKind::Influx ? wire::ReadingFormat::Line
@@ -51,15 +52,18 @@ struct BatchReader::Scan {
 
 BatchReader::BatchReader(Engine& engine, const catalog::Catalog& catalog,
                          const config::ForwardSettings& settings,
-                         const config::ForwardTarget& target, const Shape& shape)
+                         const config::ForwardTarget& target, const Shape& shape,
+                         const retention::RetentionService* rules)
     : engine_(engine),
+      catalog_(catalog),
+      tells_rules_(settings.retention && rules != nullptr),
       kind_(target.kind),
       from_ns_(target.from == config::ForwardFrom::Time ? std::optional(target.from_ns)
                                                         : std::nullopt),
       database_(settings.database),
       bucket_(settings.bucket),
       namespace_(settings.namespace_name),
-      names_(catalog, target.selections, Pseudonyms(shape.salt)),
+      names_(catalog, target.selections, Pseudonyms(shape.salt), tells_rules_ ? rules : nullptr),
       formatter_(format_of(target.kind)) {
   if (shape.every_ns > 0) windows_.emplace(engine, shape.every_ns);
 }
@@ -156,7 +160,54 @@ Result<const SeriesNames::Series*> BatchReader::series_of(const NamespaceInfo& f
     ++batch.unfit;
     return series;
   }
-  return series->is_wanted ? series : nullptr;
+  if (!series->is_wanted) return nullptr;
+  if (tells_rules_) add_rule({from.id, key.device, key.sensor}, *series, batch);
+  return series;
+}
+
+// A reading whose value is how long its series is kept.
+void BatchReader::add_rule(const catalog::SeriesId& id, const SeriesNames::Series& series,
+                           Batch& batch) {
+  if (!batch.said.empty() && batch.said.back().first == id) return;
+  if (const auto known = said_.find(id); known != said_.end() && known->second == series.keeping)
+    return;
+  batch.said.emplace_back(id, series.keeping);
+  const auto add = [&](const catalog::SeriesEntry& there) {
+    wire::Reading reading;
+    reading.value = wire::Value::of_text(series.keeping);
+    reading.namespace_name =
+        namespace_.empty() ? std::string_view(there.namespace_name) : namespace_;
+    reading.device = there.device;
+    reading.sensor = there.sensor;
+    reading.time_ns = 0;
+    wire::SeriesIdentity identity;
+    identity.body = there.identity;
+    if (!identity.body.empty()) reading.identity = &identity;
+    formatter_.reading(reading, batch.rules);
+  };
+  if (!windows_) return add(series.entry);
+  for (wire::WindowColumn column : wire::kWindowColumns) add(column_of(series.entry, column));
+}
+
+Batch BatchReader::read_rules(std::optional<catalog::SeriesRow>& row) {
+  Batch batch;
+  std::vector<catalog::SeriesRow> rows = catalog_.select_rows("", wire::Selector());
+  std::sort(rows.begin(), rows.end());
+  auto at = std::lower_bound(rows.begin(), rows.end(), row.value_or(0));
+  for (; at != rows.end() && batch.said.size() < kRulesAtOnce; ++at) {
+    auto entry = catalog_.series_at(*at);
+    if (!entry.ok()) continue;
+    const catalog::SeriesId id = entry->id;
+    if (const SeriesNames::Series series = names_.series_of(*std::move(entry)); series.is_wanted)
+      add_rule(id, series, batch);
+  }
+  row = at == rows.end() ? std::nullopt : std::optional(*at);
+  return batch;
+}
+
+void BatchReader::note_said(const Batch& batch) {
+  if (said_.size() + batch.said.size() > SeriesNames::kSeriesMax) said_.clear();
+  for (const auto& [id, keeping] : batch.said) said_[id] = keeping;
 }
 
 Status BatchReader::add_window(const NamespaceInfo& from, wire::ReadingKey key,

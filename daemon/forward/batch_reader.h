@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <unordered_map>
 
 #include "edgecase/engine.h"
 #include "forward/batch.h"
@@ -32,7 +33,7 @@ class BatchReader {
 
   BatchReader(Engine& engine, const catalog::Catalog& catalog,
               const config::ForwardSettings& settings, const config::ForwardTarget& target,
-              const Shape& shape = {});
+              const Shape& shape = {}, const retention::RetentionService* rules = nullptr);
 
   // Errors: Busy, where a reading is durable and its name is not to be found yet; the engine's.
   Result<Batch> read(const Wish& wish);
@@ -40,6 +41,11 @@ class BatchReader {
   Result<Batch> read(const std::vector<Refusal>& refused, std::size_t& taken);
   // How many readings lie in the range, wanted or not, at most.
   Result<std::uint64_t> count(const Wish& wish) const;
+  // Rules of series by row from `row` on, some of them, whether something of these goes or not;
+  // `row` is where to go on, or none: that was all.
+  Batch read_rules(std::optional<catalog::SeriesRow>& row);
+  // The target knows the rules of that batch.
+  void note_said(const Batch& batch);
   // Nothing of what was read stays in memory.
   void forget();
 
@@ -66,15 +72,20 @@ class BatchReader {
   // Its number, of one for readings of that series and type.
   std::uint32_t column_in(Batch& batch, NamespaceId namespace_id, const wire::ReadingKey& key,
                           const wire::Reading& reading);
+  void add_rule(const catalog::SeriesId& id, const SeriesNames::Series& series, Batch& batch);
   void begin_part(const std::string& namespace_name, Batch& batch) const;
 
   Engine& engine_;
+  const catalog::Catalog& catalog_;
+  const bool tells_rules_;
   const config::ForwardKind kind_;
   const std::optional<std::int64_t> from_ns_;
   const std::string database_, bucket_, namespace_;
   SeriesNames names_;
   std::optional<Windows> windows_;  // of thinned targets
   wire::ReadingFormatter formatter_;
+  // What the target was told of series last, kSeriesMax of them; the rest is told again.
+  std::unordered_map<catalog::SeriesId, std::string, SeriesNames::SeriesHash> said_;
   std::string head_;  // scratch
 };
 

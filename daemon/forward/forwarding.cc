@@ -43,6 +43,7 @@ TargetParts Forwarding::target_parts() {
           .erasures = *erasures_,
           .unsent = unsent_,
           .bounds = bounds_,
+          .rules = parts_.rules,
           .bell = parts_.bell,
           .sent = parts_.sent};
 }

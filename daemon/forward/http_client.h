@@ -66,6 +66,11 @@ class HttpClient {
     kept_body_bytes_ = kKeptBodyMaxBytes;
     return request("POST", path, headers, body);
   }
+  Result<HttpAnswer> put(const std::string& path, const std::string& headers,
+                         std::string_view body) {
+    kept_body_bytes_ = kKeptBodyMaxBytes;
+    return request("PUT", path, headers, body);
+  }
   // The same without a body, of which the whole answer is wanted, up to kBodyMaxBytes.
   Result<HttpAnswer> ask(const std::string& method, const std::string& path,
                          const std::string& headers) {

@@ -191,6 +191,33 @@ Answer HttpTarget::carry(const std::string& database, std::string_view lines, st
           .why = answer.status().message()};
 }
 
+Answer HttpTarget::carry_rules(std::string_view lines, std::uint64_t& refused) {
+  const Result<std::string> who = authorization();
+  if (!who.ok()) return {.verdict = Verdict::Denied, .why = who.status().message()};
+  const std::string headers =
+      "User-Agent: edgecase\r\nContent-Type: application/x-ndjson\r\n" + *who;
+  const Result<HttpAnswer> answer =
+      client_.put(target_.path + wire::routes::kRetention, headers, lines);
+  if (!answer.ok()) {
+    const bool is_stopped = answer.status().code() == StatusCode::Cancelled;
+    return {.verdict = is_stopped ? Verdict::Stopped : Verdict::Away,
+            .why = answer.status().message()};
+  }
+  sent_bytes_ += lines.size();
+  const auto json = nlohmann::json::parse(answer->body, nullptr, false);
+  const bool is_done = answer->status == 200 && json.is_object() && json.contains("refused") &&
+                       json["refused"].is_number_unsigned();
+  if (!is_done) {
+    return {.verdict = answer->status == 401 ? Verdict::Denied : Verdict::Later,
+            .status = answer->status,
+            .why = "it answers " + std::to_string(answer->status) +
+                   " to rules of retention; to do: a newer version there, or retention = false",
+            .retry_after_ns = retry_after_of(*answer)};
+  }
+  refused = json["refused"].get<std::uint64_t>();
+  return {.status = 200};
+}
+
 Answer HttpTarget::judge(const HttpAnswer& http, std::size_t count) const {
   Answer answer{.status = http.status};
   const std::string said = "it answers " + std::to_string(http.status) + said_by(http);

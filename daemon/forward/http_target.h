@@ -28,6 +28,8 @@ class HttpTarget final : public Carrier, public Asked {
                                                     Clock& clock);
 
   Answer carry(const std::string& database, std::string_view lines, std::size_t count) override;
+  // Rules of retention, a line each, to an EdgeCase. Taken: it did what it may; `refused` of them.
+  Answer carry_rules(std::string_view lines, std::uint64_t& refused);
   // Another request, without a body; `path` is behind that of forward.to. Taken: `http` is what was
   // answered, whatever it is but 401, 429 and 5xx.
   Answer ask(const std::string& method, const std::string& path, HttpAnswer& http) override;

@@ -20,7 +20,10 @@ bool SeriesNames::is_wanted(const catalog::SeriesEntry& entry) const {
 }
 
 const SeriesNames::Series* SeriesNames::find(const catalog::SeriesId& id) {
-  if (generation_ != catalog_.generation()) forget();
+  if (generation_ != catalog_.generation() ||
+      (rules_ != nullptr && rules_generation_ != rules_->generation())) {
+    forget();
+  }
   auto found = series_.find(id);
   if (found == series_.end()) {
     if (!load_device({id.namespace_id, id.device})) return nullptr;
@@ -31,6 +34,7 @@ const SeriesNames::Series* SeriesNames::find(const catalog::SeriesId& id) {
 
 void SeriesNames::forget() {
   generation_ = catalog_.generation();
+  if (rules_ != nullptr) rules_generation_ = rules_->generation();
   series_.clear();
   rows_seen_ = 0;
 }
@@ -60,9 +64,19 @@ void SeriesNames::remember(const catalog::DeviceEntry& device) {
   if (series_.size() + entries.size() > kSeriesMax) series_.clear();
   for (catalog::SeriesEntry& entry : entries) {
     const catalog::SeriesId id = entry.id;
-    const bool wanted = is_wanted(entry);
-    series_.insert_or_assign(id, Series{pseudonyms_.of(std::move(entry)), wanted});
+    series_.insert_or_assign(id, series_of(std::move(entry)));
   }
+}
+
+SeriesNames::Series SeriesNames::series_of(catalog::SeriesEntry entry) const {
+  Series series;
+  series.is_wanted = is_wanted(entry);
+  if (rules_ != nullptr && series.is_wanted) {
+    const wire::Keeping keeping = rules_->keeping(entry);
+    if (keeping.raw_ns != kRetentionForever) series.keeping = wire::keeping_text(keeping);
+  }
+  series.entry = pseudonyms_.of(std::move(entry));
+  return series;
 }
 
 }  // namespace edgecase::forward

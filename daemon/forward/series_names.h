@@ -12,6 +12,7 @@
 #include "catalog/catalog.h"
 #include "config/forward_target.h"
 #include "forward/names_there.h"
+#include "retention/retention_service.h"
 
 namespace edgecase::forward {
 
@@ -22,22 +23,31 @@ class SeriesNames {
   struct Series {
     catalog::SeriesEntry entry;  // as it is called at the target
     bool is_wanted = false;
+    std::string keeping = {};  // its rule, as text; empty: it is kept for ever
   };
 
+  // Without rules (null) nothing is said of them.
   SeriesNames(const catalog::Catalog& catalog, std::vector<config::ForwardSelection> selections,
-              Pseudonyms pseudonyms = Pseudonyms())
-      : catalog_(catalog), selections_(std::move(selections)), pseudonyms_(std::move(pseudonyms)) {}
+              Pseudonyms pseudonyms = Pseudonyms(),
+              const retention::RetentionService* rules = nullptr)
+      : catalog_(catalog),
+        selections_(std::move(selections)),
+        pseudonyms_(std::move(pseudonyms)),
+        rules_(rules) {}
 
   // Whether something of the namespace may be wanted.
   bool wants(const std::string& namespace_name) const;
   // Null: it has no name. Its readings are durable before its name is to be found: ask again. What
   // it answers holds until the next call.
   const Series* find(const catalog::SeriesId& id);
+  Series series_of(catalog::SeriesEntry entry) const;
   // Nothing of names stays in memory.
   void forget();
 
  private:
   using DeviceKey = std::pair<NamespaceId, std::uint32_t>;
+
+ public:
   struct SeriesHash {
     std::size_t operator()(const catalog::SeriesId& id) const {
       const std::uint64_t mixed = (std::uint64_t{id.device} << 32 | id.sensor) * 0x9e3779b97f4a7c15;
@@ -45,6 +55,7 @@ class SeriesNames {
     }
   };
 
+ private:
   bool is_wanted(const catalog::SeriesEntry& entry) const;
   bool load_device(const DeviceKey& wanted);
   void remember(const catalog::DeviceEntry& device);
@@ -52,7 +63,8 @@ class SeriesNames {
   const catalog::Catalog& catalog_;
   const std::vector<config::ForwardSelection> selections_;
   const Pseudonyms pseudonyms_;
-  std::uint64_t generation_ = 0;
+  const retention::RetentionService* const rules_;
+  std::uint64_t generation_ = 0, rules_generation_ = 0;
   std::uint32_t rows_seen_ = 0;  // of devices: those before are looked through from the beginning
   std::unordered_map<catalog::SeriesId, Series, SeriesHash> series_;
 };

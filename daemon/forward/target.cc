@@ -57,7 +57,7 @@ Target::Target(const TargetParts& parts, const config::ForwardSettings& settings
       http_(std::move(http)),
       record_(std::move(record)),
       live_(record_.cursor),
-      reader_(parts.engine, parts.catalog, settings, target, shape),
+      reader_(parts.engine, parts.catalog, settings, target, shape, parts.rules),
       courier_(*http_),
       eraser_(*http_, settings, target, shape),
       pace_(parts.random, is_local_, target.budget_bytes_per_second),
@@ -216,6 +216,7 @@ Target::Turn Target::work() {
   if (has_backlog && (!has_fresh || is_backlogs_turn_ || !settings_.fresh_first))
     return send_backlog();
   if (has_fresh) return is_thinned ? send_windows() : send_fresh();
+  if (has_rules()) return send_rules();
   note_current();
   return Turn::Idle;
 }
@@ -326,6 +327,7 @@ std::optional<Delivery> Target::send(const Batch& batch, Refusals refusals) {
       return std::nullopt;
     }
   }
+  if (!carry_rules(batch)) return std::nullopt;  // the batch goes again, which changes nothing
   pace_.taken(now_ns - begun_ns);
   rests_until_ns_ = 0;
   answered_ns_ = parts_.clock.wall_ns();

@@ -80,6 +80,7 @@ struct TargetParts {
   Erasures& erasures;
   Unsent& unsent;
   FeedBounds& bounds;
+  const retention::RetentionService* rules;  // that may go along; null: there are none
   ingest::CommitBell& bell;
   // What went there on a day that is over, or until now.
   std::function<void(const std::string& name, std::uint64_t readings)> sent = {};
@@ -151,6 +152,10 @@ class Target {
   void note_window();
   bool has_windows() const;
   Turn send_backlog();
+  // With `retention`: rules of series of which nothing goes now, after a change and at the start.
+  bool has_rules();
+  Turn send_rules();
+  bool carry_rules(const Batch& batch);
   Turn send_again();
   void end_again();
   Turn send_erasure(const ErasureOrder& order);
@@ -231,6 +236,8 @@ class Target {
   std::int64_t nameless_since_ns_ = 0;  // 0: none
   std::uint64_t lost_connections_ = 0, revocations_ = 0;
   std::size_t kept_refusals_ = 0;
+  std::uint64_t rules_generation_ = UINT64_MAX;      // that was told, or is being told
+  std::optional<catalog::SeriesRow> rules_row_ = 0;  // from where on; none: all of it
   TargetState state_ = TargetState::Sending;
   std::string why_, refused_why_;
   std::uint64_t requests_ = 0, failed_requests_ = 0;

@@ -1,4 +1,5 @@
-// Target, as it sends again what is kept aside: what it refused, and what it was found to lack.
+// Target, as it sends again what is kept aside: what it refused, and what it was found to lack; and
+// as it passes rules of retention on.
 #include <algorithm>
 #include <utility>
 
@@ -60,6 +61,40 @@ Target::Turn Target::send_again() {
   }
   again_behind_ = std::move(last);
   kept_refusals_ -= std::min(kept_refusals_, some.size());
+  return Turn::Sent;
+}
+
+bool Target::carry_rules(const Batch& batch) {
+  if (batch.rules.empty()) return true;
+  std::uint64_t refused = 0;
+  const Answer answer = http_->carry_rules(batch.rules, refused);
+  if (answer.verdict != Verdict::Taken) {
+    fail(answer, false);
+    return false;
+  }
+  if (refused > 0)
+    parts_.logger.log_keyed(observe::LogLevel::Warning, "forward", "rules " + settings_.name,
+                            settings_.name +
+                                " takes some rules of retention not; to do: give the token "
+                                "write and erase there");
+  reader_.note_said(batch);
+  return true;
+}
+
+bool Target::has_rules() {
+  if (!settings_.retention || parts_.rules == nullptr) return false;
+  if (const std::uint64_t now = parts_.rules->generation(); now != rules_generation_) {
+    rules_generation_ = now;
+    rules_row_ = 0;
+  }
+  return rules_row_.has_value();
+}
+
+Target::Turn Target::send_rules() {
+  std::optional<catalog::SeriesRow> next = rules_row_;
+  const Batch batch = reader_.read_rules(next);
+  if (!carry_rules(batch)) return Turn::Failed;
+  rules_row_ = next;
   return Turn::Sent;
 }
 

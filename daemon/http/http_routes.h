@@ -273,6 +273,7 @@ void register_erase_metrics(HttpContext& context);
 Result<wire::Json> get_forward(HttpContext& context, const Call& call);
 Result<wire::Json> post_forward(HttpContext& context, const Call& call);
 Result<wire::Json> delete_forward(HttpContext& context, const Call& call);
+Result<wire::Json> put_retention(HttpContext& context, const Call& call);
 wire::Json forward_status(const HttpContext& context);    // "forward" of /api/v1/status
 std::string forward_metrics(const HttpContext& context);  // for /metrics
 // fence_routes.cc:

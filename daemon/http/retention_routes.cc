@@ -1,5 +1,6 @@
 // Routes for rules of retention: /api/v1/retention and /api/v1/retention/preview.
 #include <algorithm>
+#include <deque>
 #include <functional>
 #include <optional>
 #include <string>
@@ -10,6 +11,7 @@
 #include "http/refusal.h"
 #include "wire/json_values.h"
 #include "wire/keeping.h"
+#include "wire/reading_json.h"
 #include "wire/routes.h"
 #include "wire/time_text.h"
 
@@ -241,6 +243,59 @@ void post_retention(HttpContext& context, Call& call) {
   if (give_memory_back) give_memory_back();
   if (!done.ok()) return call.answer_error(done.status());
   call.answer_json(200, wire::dump(*done));
+}
+
+// As the rule of a topic says it, of series that are known here. A rule lets readings go: of what
+// may not be erased it is not taken.
+Result<Json> put_retention(HttpContext& context, const Call& call) {
+  wire::JsonDecodeOptions options;
+  options.form = wire::JsonDecodeOptions::Form::Lines;
+  wire::ReadingBatch batch;
+  wire::JsonDecodeOutcome decoded;
+  EC_TRY(wire::decode_readings_json(call.body(), options, batch, decoded));
+  if (decoded.bad > 0) return invalid_argument("a line is none: " + decoded.errors.front().message);
+  std::deque<wire::TopicMetadata> tiers;
+  std::vector<wire::Reading> said;
+  std::uint64_t refused = 0;
+  for (wire::Reading& reading : batch.readings) {
+    if (reading.value.type != wire::ValueType::Text)
+      return invalid_argument("a rule is a text, as in \"7d then 1m:90d\"; \"\": there is none");
+    reading.retention_ns = wire::kRetentionOfNoTopic;
+    if (!reading.value.text.empty()) {
+      EC_ASSIGN_OR_RETURN(wire::Keeping keeping, wire::parse_keeping(reading.value.text));
+      reading.retention_ns = keeping.raw_ns;
+      if (!keeping.tiers.empty()) {
+        tiers.push_back({.owner = {}, .purposes = {}, .tiers = std::move(keeping.tiers)});
+        reading.metadata = &tiers.back();
+      }
+    }
+    const bool may_go =
+        auth::authorize_write(call.principal(), reading).ok() &&
+        auth::allows(auth::Operation::Erase, call.principal(), reading.namespace_name,
+                     reading.device, reading.sensor) &&
+        (reading.metadata == nullptr || context.parts.settings.storage.expiry != "exact");
+    if (may_go) {
+      said.push_back(reading);
+    } else {
+      ++refused;
+    }
+  }
+  std::vector<const wire::Reading*> asked;
+  for (const wire::Reading& reading : said) asked.push_back(&reading);
+  std::vector<catalog::SeriesId> ids;
+  context.parts.catalog.find_ids(asked, ids);
+  std::vector<wire::Reading> known;
+  std::vector<catalog::SeriesId> known_ids;
+  query::Reach& reach = call.exchange.audit.reach.emplace();
+  for (std::size_t i = 0; i < said.size(); ++i) {
+    if (ids[i].sensor == 0) continue;
+    known.push_back(said[i]);
+    known_ids.push_back(ids[i]);
+    reach.add(std::string(said[i].namespace_name), std::string(said[i].device));
+  }
+  EC_TRY(context.parts.retention.cover(known, known_ids, false));
+  call.exchange.audit.count = known.size();
+  return Json{{"set", known.size()}, {"unknown", said.size() - known.size()}, {"refused", refused}};
 }
 
 // Clears rules; of several selectors those that have one, and of a group those of its devices.

@@ -232,7 +232,7 @@ Status TierMaker::set_time(const Due& due, Task& task) {
   if (!due.thin_ns &&
       (raw_ns == kRetentionForever || __builtin_sub_overflow(due.now_ns, raw_ns, &oldest_ns)))
     return ok();
-  // Who makes room has asked already what waits.
+  // Eviction has asked already what waits.
   if (!due.thin_ns && unsent_ != nullptr)
     oldest_ns = std::min(oldest_ns, unsent_->waits_from_ns(task.series));
   const auto before_ns = coarsest_begin_ns(task.keeping, oldest_ns);

@@ -38,6 +38,7 @@ CALLS = [
     ("delete", "/api/v1/namespaces", {}),
     ("post", "/api/v1/retention", {"select": "kitchen/*"}),
     ("get", "/api/v1/retention", {}),
+    ("put", "/api/v1/retention", {}),
     ("get", "/api/v1/retention/preview", {"select": "kitchen/*"}),
     ("delete", "/api/v1/retention", {"select": "kitchen/*"}),
     ("get", "/api/v1/where", {"select": "kitchen/*"}),

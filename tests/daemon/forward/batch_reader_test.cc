@@ -148,6 +148,36 @@ TEST_CASE("batch reader: an EdgeCase gets a column of each series and type") {
         std::string::npos);
 }
 
+TEST_CASE("batch reader: rules of series go along until they are said, and after a change") {
+  Bench bench(config::ForwardKind::EdgeCase, all_of_default());
+  constexpr std::int64_t kHour = 3'600'000'000'000;
+  bench.store("a", "x", 1, 1.5);
+  bench.store("b", "y", 1, 1.5);
+  const auto rules =
+      retention::RetentionService::open(bench.engine, *bench.catalog, kRetentionForever).value();
+  const auto set = [&](std::int64_t retention_ns) {
+    REQUIRE(rules->set({"default", {"a", "*"}, retention_ns, {}}).ok());
+  };
+  set(kHour);
+  bench.settings.retention = true;
+  bench.reader = std::make_unique<BatchReader>(bench.engine, *bench.catalog, bench.settings,
+                                               bench.target, Shape{}, rules.get());
+  const Batch first = bench.read();
+  CHECK(first.rules.find(R"("device":"a","sensor":"x")") != std::string::npos);
+  CHECK(first.rules.find(R"("value":"1h")") != std::string::npos);
+  CHECK(first.rules.find(R"("value":"")") != std::string::npos);  // of b there is none
+  CHECK(bench.read().rules == first.rules);                       // it was not taken
+  bench.reader->note_said(first);
+  CHECK(bench.read().rules.empty());
+  set(2 * kHour);
+  const Batch changed = bench.read();
+  CHECK(changed.said.size() == 1);
+  CHECK(changed.rules.find(R"("value":"2h")") != std::string::npos);
+  std::optional<catalog::SeriesRow> row = 0;
+  CHECK(bench.reader->read_rules(row).rules == changed.rules);
+  CHECK_FALSE(row);
+}
+
 TEST_CASE("batch reader: a reading whose name is not to be found yet is waited for") {
   Bench bench(config::ForwardKind::Influx, all_of_default());
   bench.store({.namespace_name = "default",
