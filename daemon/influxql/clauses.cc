@@ -129,6 +129,7 @@ Status parse_fill(TokenReader& reader, SelectStatement& select) {
 Status parse_zone(TokenReader& reader, SelectStatement& select) {
   if (!reader.take_if_word("TZ")) return ok();
   if (!reader.take_if_symbol("(")) return TokenReader::wrong("tz must be a function call");
+  if (reader.peek().is_symbol(")")) return TokenReader::wrong("tz requires exactly one argument");
   EC_ASSIGN_OR_RETURN(select.time_zone, reader.expect_text());
   return reader.expect_symbol(")");
 }

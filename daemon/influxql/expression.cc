@@ -219,7 +219,7 @@ Result<Expr> parse_operand(TokenReader& reader) {
     case TokenKind::Integer: return parse_integer(token);
     case TokenKind::Duration: {
       const auto duration = parse_duration_literal(token.text);
-      if (!duration) return TokenReader::wrong(token, "invalid duration");
+      if (!duration) return TokenReader::wrong("invalid duration");
       Expr made = make(ExprKind::Duration, token);
       made.integer = *duration;
       return made;

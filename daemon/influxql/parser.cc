@@ -39,6 +39,7 @@ Status parse_match(TokenReader& reader, bool is_key, NameMatch& match) {
   }
   if (!token.is_symbol("=") && !is_negated) return TokenReader::unexpected(token, wanted);
   match.op = is_negated ? Operator::NotEqual : Operator::Equal;
+  reader.look_beyond(!is_key);
   EC_ASSIGN_OR_RETURN(std::string name, reader.expect_name());
   match.names.push_back(std::move(name));
   return ok();

@@ -10,9 +10,13 @@ namespace {
 
 constexpr std::size_t kNamedBytesMax = 64;  // of a token in an error
 
+// InfluxDB tells a text in quotes, and a regular expression, by what stands before it.
 std::string place_of(const Token& token) {
+  const bool is_delimited = token.kind == TokenKind::String || token.kind == TokenKind::BadString ||
+                            token.kind == TokenKind::Regex || token.kind == TokenKind::BadRegex;
+  const bool is_before = is_delimited && !token.is_bound && token.at.column > 0;
   return " at line " + std::to_string(token.at.line + 1) + ", char " +
-         std::to_string(token.at.column + 1);
+         std::to_string(token.at.column + (is_before ? 0 : 1));
 }
 
 }  // namespace

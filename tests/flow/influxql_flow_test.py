@@ -77,7 +77,9 @@ WRONG = ["SELECT", "SELECT v FROM up; SELECT FROM up", "SELECT mean(v) FROM up G
          "SHOW TAG VALUES WITH KEY IN (a", "SHOW TAG VALUES WITH KEY IN (a,", "SHOW TAG VALUES WITH KEY =",
          "SELECT mean(", "SELECT mean(v) FROM up GROUP BY time(", "SELECT mean(v) FROM up GROUP BY time(1m) fill",
          "SELECT mean(v) FROM up GROUP BY time(1m) fill(", "SELECT mean(v) FROM up GROUP BY time(1m) fill(x",
-         "SELECT mean(v) FROM up GROUP BY time(1m) fill(1,2)", "SELECT v FROM up tz"]
+         "SELECT mean(v) FROM up GROUP BY time(1m) fill(1,2)", "SELECT v FROM up tz",
+         "SELECT v FROM 'up'", "SELECT v FROM up WHERE h =~ 'a'", "SELECT v FROM up WHERE v = 1x",
+         "SHOW MEASUREMENTS WITH MEASUREMENT =", "SELECT v FROM up tz()"]
 
 # What dashboards and energy managers ask, in their quotes and with their times: of two hours from 2020-01-01 on.
 SPAN = "time >= 1577836800000ms AND time <= 1577844000000ms"
