@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdlib>
 #include <fstream>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -217,6 +218,56 @@ TEST_CASE("tls: mqtt clients publish through it at every version and QoS") {
   file.close();
   CHECK(runs(publish + files.certificate + " -q 1 -l -t s/many/x < " + lines));
   CHECK(room.stored("many") == count);
+}
+
+TEST_CASE("tls: a client's certificate names it if it is good, and ends the connection if not") {
+  const TempDirectory directory;
+  const auto make = [&](const char* name, const char* begins, const char* ends) {
+    return make_test_certificate(directory.path(), name, KeyKind::Elliptic, ends, begins);
+  };
+  constexpr const char* kLongAgo = "20000101000000";
+  constexpr const char* kFarOff = "20991231235959";
+  const TestCertificate board = make("board", kLongAgo, kFarOff);
+  const TestCertificate good = make("sensor-7", kLongAgo, kFarOff);
+  const TestCertificate stranger = make("stranger", kLongAgo, kFarOff);
+  const TestCertificate ended = make("ended", kLongAgo, "20200101000000");
+  const TestCertificate to_come = make("to come", "20980101000000", kFarOff);
+  const std::string known = directory / "known";
+  for (const TestCertificate& each : {good, ended, to_come})
+    REQUIRE(runs("cat '" + each.certificate + "' >> " + known));
+  const auto server = TlsServer::load({board.certificate, board.key, known}, nullptr).value();
+  constexpr std::int64_t kSecond = 1'000'000'000;
+  constexpr std::int64_t k2019 = 1'546'300'800 * kSecond, k2021 = 1'609'459'200 * kSecond;
+  struct Case {
+    const TestCertificate* shown;          // null: none
+    std::optional<std::int64_t> at_least;  // of a clock that is not trusted
+    bool is_let_in;
+    std::vector<std::string> names;
+  };
+  for (const Case& c :
+       {Case{&good, {}, true, {"sensor-7", "localhost"}}, Case{nullptr, {}, true, {}},
+        Case{&good, k2019, true, {"sensor-7", "localhost"}}, Case{&stranger, {}, false, {}},
+        Case{&stranger, k2019, false, {}}, Case{&ended, {}, false, {}},
+        Case{&ended, k2021, false, {}}, Case{&ended, k2019, true, {"ended", "localhost"}},
+        Case{&to_come, {}, false, {}}, Case{&to_come, k2019, true, {"to come", "localhost"}}}) {
+    CAPTURE(c.shown == nullptr ? "none" : c.shown->certificate);
+    std::array<int, 2> pair{};
+    REQUIRE(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair.data()) == 0);
+    const tls::TlsFiles own =
+        c.shown == nullptr ? tls::TlsFiles{} : tls::TlsFiles{c.shown->certificate, c.shown->key};
+    const auto client = tls::TlsClient::open(tls::TlsClient::load(board.certificate, own).value(),
+                                             net::Socket(pair[0]), "localhost", std::nullopt);
+    const auto channel = server->accept(net::Socket(pair[1]), 1, c.at_least);
+    net::Transfer got{net::Outcome::Blocked, 0};
+    char byte = 0;
+    for (int flight = 0; flight < 8 && got.outcome == net::Outcome::Blocked; ++flight) {
+      static_cast<void>(client->send("x"));
+      got = channel->receive(&byte, 1);
+      if (client->send_awaits_receive()) static_cast<void>(client->receive(&byte, 1));
+    }
+    CHECK((got.outcome == net::Outcome::Done) == c.is_let_in);
+    CHECK(channel->peer_names() == c.names);
+  }
 }
 
 TEST_CASE("tls: files that cannot be used are named with what is wrong with them") {
