@@ -52,18 +52,4 @@ class Daemon {
   std::unique_ptr<State> state_;
 };
 
-// How the memory of the whole process is shared out.
-struct MemoryShares {
-  std::uint64_t engine_bytes = 0;
-  std::uint64_t catalog_bytes = 0;         // of these, the most that names may take
-  std::uint64_t in_flight_bytes = 0;       // request bodies, connections' TLS
-  std::uint64_t mqtt_in_flight_bytes = 0;  // the same of mqtt.listen: packets not whole yet, TLS
-};
-// Five eighths for the engine, which makes do with less of it as the catalog takes more, and up to
-// three for what is in flight; what is neither (code, stacks, answers that are being sent) fits
-// into what both leave unused. Where mqtt.listen is on, one of the three eighths is its own, half
-// of it for packets, the rest for messages on their way to the drive; where it speaks TLS, half an
-// eighth of the engine's is for that. The settings say what is allowed at most.
-MemoryShares share_memory(const config::Settings& settings);
-
 }  // namespace edgecase::app

@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <cstdlib>  // defines __GLIBC__ where it is so
 
+#include "tls/tls_server.h"
+
 #ifdef __GLIBC__
 #include <malloc.h>
 #endif
@@ -35,6 +37,22 @@ int forget_pages(dl_phdr_info* object, std::size_t, void* page_bytes) {
 }
 
 }  // namespace
+
+MemoryShares share_memory(const config::Settings& settings) {
+  const std::uint64_t eighth = settings.storage.memory_limit_bytes / 8;
+  const bool listens = !settings.mqtt.listen.empty();
+  const std::uint64_t mqtt_tls_bytes =
+      listens && !settings.mqtt.tls_cert.empty()
+          ? std::min(settings.mqtt.connections * tls::kTlsChannelBytes, eighth / 2)
+          : 0;
+  const std::uint64_t engine_bytes = eighth * 5 - mqtt_tls_bytes;
+  return {
+      .engine_bytes = engine_bytes,
+      .catalog_bytes = eighth * 2,
+      .in_flight_bytes = std::min(settings.http.in_flight_limit_bytes, eighth * (listens ? 2 : 3)),
+      .mqtt_in_flight_bytes =
+          std::min(settings.mqtt.in_flight_limit_bytes, eighth / 2) + mqtt_tls_bytes};
+}
 
 void keep_memory_small() {
 #ifdef __GLIBC__

@@ -25,8 +25,8 @@ struct Whereabouts {
   };
   std::uint64_t devices = 0, series = 0, bytes = 0;
   std::uint64_t window_bytes = 0;  // of these: windows of tiers
-  std::vector<File> files;  // those with the most bytes first
-  LeftOut left_out;         // what is damaged, or of several selectors not there
+  std::vector<File> files;         // those with the most bytes first
+  LeftOut left_out;                // what is damaged, or of several selectors not there
   Reach reach;
 };
 

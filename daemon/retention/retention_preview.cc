@@ -1,4 +1,4 @@
-// Previews what rules would do: RetentionService::preview().
+// RetentionService, as it is asked: what holds for a series, and what rules would do (preview()).
 #include <algorithm>
 #include <map>
 #include <utility>
@@ -24,6 +24,28 @@ std::uint64_t windows_for(std::int64_t first_ns, std::int64_t last_ns, std::int6
 }
 
 }  // namespace
+
+wire::Keeping RetentionService::keeping(const catalog::SeriesEntry& entry) const {
+  const MutexLock lock(mutex_);
+  const Due due = of_series(rules_, entry);
+  return {due.raw_ns, due.tiers == nullptr ? std::vector<wire::Tier>() : *due.tiers};
+}
+
+std::int64_t RetentionService::expiry_ns(const catalog::SeriesEntry& entry) const {
+  const MutexLock lock(mutex_);
+  return of_series(rules_, entry).engine_ns(0);
+}
+
+std::int64_t RetentionService::retention_ns(const catalog::SeriesEntry& entry) const {
+  const MutexLock lock(mutex_);
+  const Due due = of_series(rules_, entry);
+  return due.has_tiers() ? due.tiers->back().keep_ns : due.raw_ns;
+}
+
+std::int64_t RetentionService::namespace_ns(std::string_view namespace_name) const {
+  const MutexLock lock(mutex_);
+  return outermost(rules_, namespace_name).raw_ns;
+}
 
 // With mutex_ held. `readings` is what the series holds.
 Result<PreviewSeries> RetentionService::preview_series(const std::vector<Rule>& next,

@@ -226,28 +226,6 @@ RetentionService::Due RetentionService::of_series(const std::vector<Rule>& rules
   return due;
 }
 
-wire::Keeping RetentionService::keeping(const catalog::SeriesEntry& entry) const {
-  const MutexLock lock(mutex_);
-  const Due due = of_series(rules_, entry);
-  return {due.raw_ns, due.tiers == nullptr ? std::vector<wire::Tier>() : *due.tiers};
-}
-
-std::int64_t RetentionService::expiry_ns(const catalog::SeriesEntry& entry) const {
-  const MutexLock lock(mutex_);
-  return of_series(rules_, entry).engine_ns(0);
-}
-
-std::int64_t RetentionService::retention_ns(const catalog::SeriesEntry& entry) const {
-  const MutexLock lock(mutex_);
-  const Due due = of_series(rules_, entry);
-  return due.has_tiers() ? due.tiers->back().keep_ns : due.raw_ns;
-}
-
-std::int64_t RetentionService::namespace_ns(std::string_view namespace_name) const {
-  const MutexLock lock(mutex_);
-  return outermost(rules_, namespace_name).raw_ns;
-}
-
 // Whether a device is new. Nothing is stored of one whose records are not durable yet.
 bool RetentionService::is_new_device(const catalog::SeriesEntry& entry) const {
   const wire::Selector all_of_it{wire::escape_name(entry.device), "*"};

@@ -9,7 +9,7 @@
 #include <fstream>
 #include <string>
 
-#include "app/daemon.h"
+#include "app/process_memory.h"
 #include "app/serve.h"
 
 namespace edgecase::app {
