@@ -16,12 +16,6 @@ constexpr std::string_view kStepNames[kStepKinds] = {
     "rest",   "create", "drop",   "fail",  "full",     "readonly", "unplug", "heal",    "stop",
     "reopen", "cut",    "kill",   "erase", "stamp",    "retain",   "pass",   "clock"};
 
-constexpr Operation kFailing[] = {
-    Operation::Any,           Operation::CreateFile,  Operation::OpenFile,      Operation::Append,
-    Operation::Sync,          Operation::Read,        Operation::LogWrite,      Operation::LogSync,
-    Operation::CreateLogFile, Operation::OpenLogFile, Operation::SyncDirectory, Operation::Rename,
-    Operation::Remove,        Operation::FileSize};
-
 class Planner {
  public:
   explicit Planner(std::uint64_t seed) : random_(seed) {
@@ -108,7 +102,7 @@ class Planner {
   }
 
   void add_failure() {
-    const Operation operation = kFailing[random_.below(std::size(kFailing))];
+    const Operation operation = kFailingOperations[random_.below(std::size(kFailingOperations))];
     const std::uint64_t error = random_.below(4) == 0 ? ENOSPC : EIO;
     add(StepKind::Fail, {static_cast<std::uint64_t>(operation), 1 + random_.below(12), error,
                          random_.below(4) == 0 ? 1u : 0u, random_.below(3)});

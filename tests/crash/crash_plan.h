@@ -20,6 +20,13 @@
 
 namespace edgecase::test {
 
+// What may fail on a drive.
+inline constexpr Operation kFailingOperations[] = {
+    Operation::Any,           Operation::CreateFile,  Operation::OpenFile,      Operation::Append,
+    Operation::Sync,          Operation::Read,        Operation::LogWrite,      Operation::LogSync,
+    Operation::CreateLogFile, Operation::OpenLogFile, Operation::SyncDirectory, Operation::Rename,
+    Operation::Remove,        Operation::FileSize};
+
 // In brackets the arguments. `detail` is a seed from which the rest of the step follows; a root is
 // 1 for the metadata drive, 2 for the values drive.
 enum class StepKind : unsigned char {

@@ -12,26 +12,11 @@ namespace edgecase::test {
 namespace {
 
 constexpr const char* kRoots[] = {"", "/m", "/v"};
-// A store this small has done all there is to do long before.
-constexpr std::size_t kTasksMax = 20'000;
 constexpr std::int64_t kFarAheadNs = 7'200'000'000'000;
 
 Bytes end_of(const Change& range) {
   return range.key_end < kKeysPerPlace ? engine_key(range.place, range.key_end) : Bytes();
 }
-
-class FirstProblem final : public CheckObserver {
- public:
-  void on_finding(const CheckFinding& finding) override {
-    if (finding.kind == CheckFinding::Kind::Problem && message_.empty()) message_ = finding.message;
-  }
-  void on_progress(std::uint64_t, std::uint64_t) override {}
-  bool stop() override { return false; }
-  const std::string& message() const { return message_; }
-
- private:
-  std::string message_;
-};
 
 }  // namespace
 

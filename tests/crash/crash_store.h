@@ -13,11 +13,29 @@
 #include "catalog/catalog.h"
 #include "crash/crash_plan.h"
 #include "crash/crash_state.h"
+#include "edgecase/store_check.h"
 #include "ingest/ingest_pipeline.h"
 #include "support/manual_clock.h"
 #include "support/manual_executor.h"
 
 namespace edgecase::test {
+
+// Of background work. A store this small has done all there is to do long before.
+inline constexpr std::size_t kTasksMax = 20'000;
+
+// The first thing that a check of the store finds wrong.
+class FirstProblem final : public CheckObserver {
+ public:
+  void on_finding(const CheckFinding& finding) override {
+    if (finding.kind == CheckFinding::Kind::Problem && message_.empty()) message_ = finding.message;
+  }
+  void on_progress(std::uint64_t, std::uint64_t) override {}
+  bool stop() override { return false; }
+  const std::string& message() const { return message_; }
+
+ private:
+  std::string message_;
+};
 
 // What stands between the engine and its drives: a planted bug, or nothing.
 using WrapDrives = std::function<std::unique_ptr<FileSystem>(MemoryFileSystem&)>;

@@ -11,7 +11,7 @@ namespace edgecase::test {
 namespace {
 
 constexpr std::int64_t kMinute = 60 * kTierSecondNs;
-constexpr std::int64_t kHour = 60 * kMinute;
+constexpr std::int64_t kHourNs = 60 * kMinute;
 constexpr std::int64_t kNow = ManualClock::kStartWallNs;
 
 // The rows of windows; those that lack something are counted.
@@ -26,9 +26,9 @@ class Room {
   // Readings of four hours, one each 5 s: those of the first three become windows.
   Room() : store(1, false) {
     REQUIRE(store.open().ok());
-    write(kNow - 4 * kHour, kNow - 2 * kHour);
+    write(kNow - 4 * kHourNs, kNow - 2 * kHourNs);
     settle();
-    write(kNow - 2 * kHour, kNow);
+    write(kNow - 2 * kHourNs, kNow);
   }
 
   void write(std::int64_t from_ns, std::int64_t to_ns) {
@@ -62,7 +62,7 @@ class Room {
     request.selection = wire::parse_selector("board/x").value();
     request.every_ns = every_ns;
     request.aggregate = aggregate;
-    request.lacks_to_ns = kNow + kHour;
+    request.lacks_to_ns = kNow + kHourNs;
     Answer answer;
     const auto cursor = store.query->query(somebody(), request);
     if (!cursor.ok()) {
@@ -112,7 +112,7 @@ TEST_CASE("tiers: while the values drive is away windows are unavailable, and co
   const Answer before = room.ask(10 * kMinute);
   REQUIRE(room.store.maker->pass().ok());
   const retention::TierMark mark = room.store.mark("x");
-  CHECK(mark.before_ns > kNow - 2 * kHour);
+  CHECK(mark.before_ns > kNow - 2 * kHourNs);
   room.settle();
   room.reopen();
   room.store.disk.set_gone("/v", true);
@@ -123,7 +123,7 @@ TEST_CASE("tiers: while the values drive is away windows are unavailable, and co
   CHECK(away.damaged == 0);
   for (const auto& [time_ns, value] : away.rows) CHECK(before.rows.at(time_ns) == value);
   // Readings that cannot be read stay, and their mark with them.
-  room.store.pass(2 * kHour);
+  room.store.pass(2 * kHourNs);
   const Status passed = room.store.maker->pass();
   CHECK_FALSE(passed.ok());
   CHECK(passed.message().find("/v/store") != std::string::npos);

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "crash/crash_plan.h"
 #include "crash/tiers_model.h"
 #include "crash/tiers_store.h"
 #include "wire/keeping.h"
@@ -14,8 +15,8 @@ namespace {
 using wire::Aggregate;
 
 constexpr std::int64_t kMinute = 60 * kTierSecondNs;
-constexpr const char* kSensors[] = {"x", "y", "z"};
-constexpr std::size_t kSeries = std::size(kSensors);
+constexpr const char* kTierSensors[] = {"x", "y", "z"};
+constexpr std::size_t kSeries = std::size(kTierSensors);
 constexpr const char* kRules[] = {
     "20m then 1m:1d then 10m:forever",
     "20m then 10m:forever",
@@ -29,12 +30,6 @@ constexpr Aggregate kAggregates[] = {Aggregate::Count, Aggregate::Sum,   Aggrega
 // Nobody knows whether what failed has happened; once so many stores may be meant, no more is
 // begun.
 constexpr std::size_t kCandidatesMax = 256;
-constexpr std::size_t kTasksMax = 20'000;
-constexpr Operation kFailing[] = {
-    Operation::Any,           Operation::CreateFile,  Operation::OpenFile,      Operation::Append,
-    Operation::Sync,          Operation::Read,        Operation::LogWrite,      Operation::LogSync,
-    Operation::CreateLogFile, Operation::OpenLogFile, Operation::SyncDirectory, Operation::Rename,
-    Operation::Remove,        Operation::FileSize};
 
 std::int64_t of_window(const ModelWindow& window, Aggregate aggregate) {
   switch (aggregate) {
@@ -111,7 +106,7 @@ class TierLife {
   // Which marks the store has.
   std::string follow() {
     for (std::size_t i = 0; i < kSeries; ++i) {
-      const retention::TierMark mark = store_.mark(kSensors[i]);
+      const retention::TierMark mark = store_.mark(kTierSensors[i]);
       if (!may_have(mark)) return "a mark is of tiers that no rule had";
       std::string broken = keep([&](Model& model) { return model[i].follow(mark); });
       if (!broken.empty()) return broken;
@@ -134,14 +129,14 @@ class TierLife {
 
   std::string compare_one(std::size_t series, std::int64_t every_ns,
                           std::optional<Aggregate> aggregate) {
-    if (!store_.catalog->find("default", "board", kSensors[series]).ok()) {
+    if (!store_.catalog->find("default", "board", kTierSensors[series]).ok()) {
       return keep([&](Model& model) {
         return model[series].raw().empty() && model[series].mark().every_ns.empty()
                    ? std::string()
                    : std::string("a series is gone");
       });
     }
-    const Result<Rows> found = store_.ask(kSensors[series], every_ns, aggregate);
+    const Result<Rows> found = store_.ask(kTierSensors[series], every_ns, aggregate);
     ++report_.answers;
     if (!found.ok()) return excuse(found.status());
     return keep([&](Model& model) -> std::string {
@@ -159,7 +154,7 @@ class TierLife {
 
   static std::string difference(const Rows& expected, const Rows& found, std::size_t series,
                                 std::int64_t every_ns, std::optional<Aggregate> aggregate) {
-    std::string text = std::string(kSensors[series]) + ", " +
+    std::string text = std::string(kTierSensors[series]) + ", " +
                        (aggregate ? std::string(wire::aggregate_name(*aggregate)) : "raw") +
                        " of " + std::to_string(every_ns / kTierSecondNs) +
                        " s: " + std::to_string(found.size()) + " rows, not " +
@@ -220,7 +215,7 @@ class TierLife {
         return "";
       case TierStepKind::Fail:
         ailing_ = true;
-        store_.disk.fail_nth(kFailing[with[0] % std::size(kFailing)],
+        store_.disk.fail_nth(kFailingOperations[with[0] % std::size(kFailingOperations)],
                              std::max<std::uint64_t>(with[1], 1), EIO, FaultMode::Once);
         return "";
       case TierStepKind::Unplug:
@@ -260,7 +255,7 @@ class TierLife {
       const auto value = static_cast<std::int64_t>(detail.below(10'000));
       readings.emplace_back(time_ns, value);
       batch.readings.push_back(
-          {"default", "board", kSensors[series], time_ns, wire::Value::of_int64(value)});
+          {"default", "board", kTierSensors[series], time_ns, wire::Value::of_int64(value)});
     }
     const auto authorized = auth::authorize_write(somebody(), batch);
     if (!authorized.ok()) return authorized.status().to_string();
@@ -317,7 +312,7 @@ class TierLife {
     if (range.to_ns <= range.from_ns) return "";
     erase::EraseRequest request;
     request.namespace_name = "default";
-    request.selection = wire::parse_selector(std::string("board/") + kSensors[series]).value();
+    request.selection = wire::parse_selector(std::string("board/") + kTierSensors[series]).value();
     request.from_ns = range.from_ns;
     request.to_ns = range.to_ns;
     const auto erased = store_.erase->erase(somebody(), request, erase::Everything::Allowed);

@@ -2,26 +2,9 @@
 
 #include <vector>
 
-#include "edgecase/store_check.h"
+#include "crash/crash_store.h"
 
 namespace edgecase::test {
-namespace {
-
-constexpr std::size_t kTasksMax = 20'000;
-
-class FirstProblem final : public CheckObserver {
- public:
-  void on_finding(const CheckFinding& finding) override {
-    if (finding.kind == CheckFinding::Kind::Problem && message.empty()) message = finding.message;
-  }
-  void on_progress(std::uint64_t, std::uint64_t) override {}
-  bool stop() override { return false; }
-
-  std::string message;
-};
-
-}  // namespace
-
 const auth::Principal& somebody() {
   static const auth::Principal principal{auth::PrincipalKind::LocalSocket, "test"};
   return principal;
@@ -124,8 +107,8 @@ retention::TierMark TierStore::mark(const char* sensor) const {
 std::string TierStore::check() {
   FirstProblem problem;
   const Status checked = check_store(disk, options, problem).status();
-  if (checked.ok() && problem.message.empty()) return "";
-  return "the drives are not in order: " + checked.to_string() + " " + problem.message;
+  if (checked.ok() && problem.message().empty()) return "";
+  return "the drives are not in order: " + checked.to_string() + " " + problem.message();
 }
 
 }  // namespace edgecase::test

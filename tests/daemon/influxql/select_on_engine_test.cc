@@ -33,7 +33,7 @@ struct EngineRoom : test::EngineRoom {
   Answer ask(const std::string& text, bool explains = false, bool by_row = false) {
     auto statements = influxql::parse_statements(text, 1);
     REQUIRE_MESSAGE(statements.ok(), statements.status().to_string());
-    const influxql::Asking asking{principal, "default", {}, nullptr, kStart, {}};
+    const influxql::Asking asking{principal, "default", {}, {}, nullptr, kStart, {}};
     auto select = std::move(statements->front().select);
     auto rows = explains ? influxql::explain_select(std::move(select), asking, *service, true)
                          : influxql::run_select(std::move(select), asking, *service);
@@ -227,7 +227,7 @@ struct SharedQuestion {
     };
     auto statements = influxql::parse_statements(text, 1);
     REQUIRE(statements.ok());
-    const influxql::Asking asking{room.principal, "default", {}, &reach, kStart, {}};
+    const influxql::Asking asking{room.principal, "default", {}, {}, &reach, kStart, {}};
     auto rows = influxql::run_select(std::move(statements->front().select), asking, *room.service);
     REQUIRE_MESSAGE(rows.ok(), rows.status().to_string());
     return *std::move(rows);

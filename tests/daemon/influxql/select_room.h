@@ -27,7 +27,7 @@ struct SelectRoom {
   ingest::IngestPipeline pipeline{engine, *catalog, clock};
   query::QueryService service{engine, *catalog};
   auth::Principal principal{auth::PrincipalKind::Internal, "test", nullptr};
-  influxql::Asking asking{principal, "default", {}, nullptr, 1'000'000'000'000, {}};
+  influxql::Asking asking{principal, "default", {}, {}, nullptr, 1'000'000'000'000, {}};
 
   // False: a line is wrong, or was refused.
   bool write(std::string_view lines) {
