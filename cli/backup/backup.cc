@@ -281,6 +281,7 @@ class Backup {
         {{"ns", series.namespace_name},
          {"select", wire::escape_name(series.device) + "/" + wire::escape_name(series.sensor)},
          {"format", "ndjson"},
+         {"tiers", "true"},
          {"moment", index_.moment}});
     const Status status = client_.get(request, [&](std::string_view piece) {
       const auto lines = static_cast<std::uint64_t>(std::count(piece.begin(), piece.end(), '\n'));
@@ -298,22 +299,8 @@ class Backup {
     return ok();
   }
 
-  // A backup has readings as they came; what has become windows of tiers is not in it.
-  void tell_thinned() {
-    const auto found = index_.state.find("thinned_series");
-    if (found == index_.state.end() || !found->is_number_unsigned()) return;
-    const auto series = found->get<std::uint64_t>();
-    if (series == 0) return;
-    print_error(
-        "edgecase: older readings of %s series are windows of tiers by now, which a backup does "
-        "not hold; it has their readings since then\n",
-        count_text(series).c_str());
-    if (exit_code_ == wire::kExitOk) exit_code_ = wire::kExitPartly;
-  }
-
   Status finish() {
     remove_outdated();
-    tell_thinned();
     EC_TRY(write_index(directory_, index_));
     unlink(progress_path(directory_).c_str());
     // Left alone it is let go of after a while.

@@ -35,6 +35,7 @@ class Restore {
     Status status = look_through();
     if (status.ok()) status = make_namespaces();
     if (status.ok()) status = describe_devices();
+    if (status.ok()) status = set_rules(Tiers::With);
     if (!status.ok()) return report_failure(status);
     int imported = wire::kExitOk;
     if (!index_.files.empty()) {
@@ -48,7 +49,7 @@ class Restore {
           imported != wire::kExitCorruption)
         return imported;
     }
-    status = set_rules();
+    status = set_rules(Tiers::Without);
     if (!status.ok()) {
       report_failure(status);
       return wire::kExitPartly;
@@ -59,6 +60,9 @@ class Restore {
   }
 
  private:
+  // Windows need the rule of their tiers; what expires at once is let in before its rule is.
+  enum class Tiers : unsigned char { With, Without };
+
   std::string path_of(const BackupFile& file) const { return directory_ + "/" + file.path; }
 
   // Every file, to its end, before anything is stored.
@@ -161,13 +165,14 @@ class Restore {
   }
 
   // Rules of selectors that have none; those whose devices were erased since are told.
-  Status set_rules() {
+  Status set_rules(Tiers tiers) {
     const OrderedJson wanted = index_.state.value("retention", OrderedJson::array());
     if (wanted.empty()) return ok();
     EC_ASSIGN_OR_RETURN(const std::string body,
                         client_.get_small(path_with(wire::routes::kRetention, {{"ns", "*"}})));
     const OrderedJson there = OrderedJson::parse(body, nullptr, false);
     for (const OrderedJson& rule : wanted) {
+      if (text_field(rule, "then").empty() == (tiers == Tiers::With)) continue;
       const auto is_of_the_same = [&rule](const OrderedJson& each) {
         return text_field(each, "namespace") == text_field(rule, "namespace") &&
                text_field(each, "select") == text_field(rule, "select");

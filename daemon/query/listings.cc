@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "catalog/tier_spaces.h"
 #include "query/cursors.h"
 #include "query/series_scan.h"
 
@@ -143,7 +144,8 @@ Result<bool> SeriesListing::next(SeriesInfo& info) {
     give();
     if (summary_ != nullptr) {
       info = describe(*summary_, *std::move(entry));
-      if (!is_of_moment_ || info.count > 0) return true;
+      EC_ASSIGN_OR_RETURN(const bool is_listed, this->is_listed(info));
+      if (is_listed) return true;
       continue;
     }
     info = named(*entry);
@@ -160,10 +162,23 @@ Result<bool> SeriesListing::next(SeriesInfo& info) {
       EC_TRY(described);
     }
     if (info.damaged) return true;
-    if (!is_of_moment_ || info.count > 0) return true;
+    EC_ASSIGN_OR_RETURN(const bool is_listed, this->is_listed(info));
+    if (is_listed) return true;
   }
   options_.snapshot.reset();
   summary_.reset();
+  return false;
+}
+
+Result<bool> SeriesListing::is_listed(const SeriesInfo& info) {
+  if (!is_of_moment_ || info.count > 0) return true;
+  if (last_.sensor > catalog::kTierSensorMax) return false;
+  for (const catalog::TierSpace& tier : catalog::tier_spaces_of(engine_, last_.namespace_id)) {
+    const catalog::KeySpan windows = catalog::windows_span(tier, last_);
+    EC_ASSIGN_OR_RETURN(const RangeStats stored,
+                        engine_.range_stats(tier.id, {windows.lower, windows.upper}, options_));
+    if (stored.entries > 0) return true;
+  }
   return false;
 }
 

@@ -38,8 +38,8 @@ struct DeviceInfo {
 
 class SeriesListing {
  public:
-  // `moment`: one that somebody holds, of which series without readings are left out; null: now.
-  // `patience` may be null.
+  // `moment`: one that somebody holds, of which series are left out that have neither readings nor
+  // windows of tiers; null: now. `patience` may be null.
   SeriesListing(Engine& engine, const catalog::Catalog& catalog, SeriesSummaries& summaries,
                 std::vector<catalog::SeriesRow> rows, std::shared_ptr<const Snapshot> moment,
                 Patience* patience);
@@ -64,6 +64,7 @@ class SeriesListing {
 
  private:
   Status summarize(NamespaceId id);
+  Result<bool> is_listed(const SeriesInfo& info);
 
   Engine& engine_;
   const catalog::Catalog& catalog_;

@@ -118,10 +118,6 @@ class Tiers(unittest.TestCase):
         self.assertEqual(rows.count("\n"), 1)
         self.assertIn("none before 20", note)
 
-        backup = self.place.cli("backup", os.path.join(self.place.path, "backup"))
-        self.assertEqual(backup.returncode, 6, backup)
-        self.assertIn("windows of tiers", backup.stderr)
-
         headers = self.post("kitchen", [self.begin_ns + 1])
         self.assertEqual(headers["X-EdgeCase-Expired"], "1")
         self.daemon.stop(signal.SIGKILL)
@@ -138,6 +134,53 @@ class Tiers(unittest.TestCase):
         self.assertEqual(self.windows("1h", "count")[0].count("\n"), 1 + 1)
         self.ok("erase", "kitchen", "--yes")
         self.assertEqual(self.windows("1h", "sum")[0].count("\n"), 1)
+
+    def test_a_backup_takes_windows_along_and_a_restore_neither_loses_nor_counts_twice(self):
+        old = range(self.begin_ns, self.begin_ns + 2 * HOUR_NS, 10**10)
+        young_ns = (time.time_ns() // HOUR_NS - 1) * HOUR_NS + HOUR_NS // 2
+        young = range(young_ns, young_ns + 600 * 10**9, 10**10)
+        self.post("kitchen", [*old, *young])
+        self.post("attic", old)  # of it nothing but windows is left
+        rule = ("3h", "--then", "1m:90d", "--then", "1h:forever", "--yes")
+        asked = [(every, each, device) for every in ("1m", "1h") for each in ("count", "sum", "first", "last")
+                 for device in ("kitchen", "attic")]
+        before = {each: self.windows(*each)[0] for each in asked}
+        for device in ("kitchen", "attic"):
+            self.ok("retention", "set", device, *rule)
+        until(lambda: self.raw() == len(young) and self.raw("attic") == 0, "readings to become windows")
+        directory = os.path.join(self.place.path, "saved")
+        self.ok("backup", directory)
+
+        source = self.place, self.daemon
+        others = []
+        try:
+            for is_behind in (False, True):
+                self.place = Place()
+                self.place.write_config()
+                self.daemon = Daemon(self.place)
+                others.append((self.place, self.daemon))
+                if is_behind:  # it has readings where the backup has windows
+                    self.post("kitchen", old)
+                for _ in range(2):  # what is there already is itself once more
+                    result = self.place.cli("restore", directory)
+                    self.assertEqual(result.returncode, 6 if is_behind else 0, result.stderr)
+                    for each in asked:
+                        self.assertEqual(self.windows(*each)[0], before[each], (is_behind, each))
+                self.assertEqual(self.raw(), len(young) + (len(old) if is_behind else 0))
+                if not is_behind:
+                    self.assertEqual(self.post("kitchen", [self.begin_ns + 1])["X-EdgeCase-Expired"], "1")
+        finally:
+            self.place, self.daemon = source
+            for place, daemon in others:
+                daemon.stop()
+                place.remove()
+
+        # The store's mark is further than the backup's.
+        self.ok("retention", "set", "kitchen", "1m", *rule[1:])
+        until(lambda: self.raw() == 0, "all readings to become windows")
+        self.ok("restore", directory)
+        for each in asked:
+            self.assertEqual(self.windows(*each)[0], before[each], each)
 
     def test_the_bytes_of_what_became_windows_go_too(self):
         drives = [os.path.join(self.place.path, each) for each in ("meta", "values")]
