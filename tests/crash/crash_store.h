@@ -20,7 +20,7 @@
 
 namespace edgecase::test {
 
-// Of background work. A store this small has done all there is to do long before.
+// Tasks of background work in a row. A store this small has done all there is to do long before.
 inline constexpr std::size_t kTasksMax = 20'000;
 
 // The first thing that a check of the store finds wrong.
