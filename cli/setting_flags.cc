@@ -4,7 +4,6 @@
 #include <cstdlib>
 
 #include "config/credentials.h"
-#include "config/key_file.h"
 #include "config/settings_table.h"
 
 namespace edgecase::cli {

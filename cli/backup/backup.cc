@@ -18,7 +18,6 @@
 #include <vector>
 
 #include "backup/backup_index.h"
-#include "backup/gzip_file.h"
 #include "daemon_client.h"
 #include "directory_beneath.h"
 #include "export_directory.h"

@@ -1,10 +1,11 @@
-// The index of a backup's directory: backup.json, which is written last, and until then
-// .edgecase-backup, a line of JSON for the moment it is of and one for each file that is done.
+// The files of a backup: its index, and parts that are packed by gzip.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "edgecase/result.h"
@@ -19,6 +20,8 @@ struct BackupFile {
   std::uint64_t size_bytes = 0;
 };
 
+// The index of a backup's directory: backup.json, which is written last, and until then
+// .edgecase-backup, a line of JSON for the moment it is of and one for each file that is done.
 struct BackupIndex {
   std::string moment;  // its name at the daemon
   std::string made;
@@ -41,5 +44,27 @@ Status write_index(const std::string& directory, const BackupIndex& index);
 Result<BackupIndex> read_progress(const std::string& directory);
 std::string progress_head(const BackupIndex& index);
 std::string progress_line(const BackupFile& file);
+
+// A gzip file that appears whole or not at all (target_file.h). One thread.
+class GzipFile {
+ public:
+  static Result<std::unique_ptr<GzipFile>> create(const std::string& path,
+                                                  const std::string& shown = {});
+  ~GzipFile();
+  GzipFile(const GzipFile&) = delete;
+  GzipFile& operator=(const GzipFile&) = delete;
+
+  Status write(std::string_view bytes);
+  // Durable once it returns Ok.
+  Status commit();
+  // The size of the file so far.
+  std::uint64_t size_bytes() const;
+
+ private:
+  struct State;
+  explicit GzipFile(std::unique_ptr<State> state);
+  Status deflate(std::string_view bytes, int flush);
+  std::unique_ptr<State> state_;
+};
 
 }  // namespace edgecase::cli

@@ -14,9 +14,8 @@
 #include <cstdio>
 
 #include "bench/board_machine.h"
+#include "bench/child_process.h"
 #include "bench/directories.h"
-#include "bench/interrupt.h"
-#include "bench/process_usage.h"
 #include "bench/store_load.h"
 #include "bench/store_session.h"
 

@@ -14,8 +14,8 @@
 #include <sstream>
 #include <system_error>
 
-#include "bench/histogram.h"
-#include "bench/interrupt.h"
+#include "bench/child_process.h"
+#include "bench/report.h"
 #include "bench/store_load.h"
 
 namespace edgecase::cli::bench {

@@ -10,9 +10,14 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <csignal>
+#include <ctime>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <string>
 #include <string_view>
 #include <system_error>
 
@@ -125,6 +130,80 @@ Result<std::uint16_t> free_port() {
 void sleep_ms(int milliseconds) {
   const timespec time{milliseconds / 1000, milliseconds % 1000 * 1'000'000};
   nanosleep(&time, nullptr);
+}
+
+namespace {
+
+volatile std::sig_atomic_t g_interrupted = 0;  // a handler can reach nothing else
+
+extern "C" void note_interrupt(int) {
+  g_interrupted = 1;
+}
+
+}  // namespace
+
+void watch_for_interrupt() {
+  struct sigaction action {};
+  action.sa_handler = note_interrupt;
+  sigemptyset(&action.sa_mask);
+  sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGTERM, &action, nullptr);
+  // One that was ignored from the start (nohup) stays so.
+  struct sigaction hangup {};
+  if (sigaction(SIGHUP, nullptr, &hangup) == 0 && hangup.sa_handler != SIG_IGN)
+    sigaction(SIGHUP, &action, nullptr);
+  std::signal(SIGPIPE, SIG_IGN);  // a peer that closes is an error code
+}
+
+bool interrupted() {
+  return g_interrupted != 0;
+}
+
+Status check_interrupt() {
+  return interrupted() ? cancelled("stopped") : ok();
+}
+
+ProcessUsage usage_of(pid_t process) {
+  const std::string directory = "/proc/" + std::to_string(process);
+  ProcessUsage usage;
+  std::string word;
+  std::uint64_t value = 0;
+  for (std::ifstream status(directory + "/status"); status >> word;) {
+    if (word == "VmRSS:" && status >> value) usage.resident_bytes = value * 1024;
+    if (word == "RssAnon:" && status >> value) usage.resident_anonymous_bytes = value * 1024;
+    if (word == "VmHWM:" && status >> value) usage.peak_resident_bytes = value * 1024;
+  }
+  for (std::ifstream io(directory + "/io"); io >> word;) {
+    if (word == "write_bytes:" && io >> value) usage.written_bytes = value;
+    // Dirty pages of files that went before the kernel wrote them. Stands behind the one above.
+    if (word == "cancelled_write_bytes:" && io >> value)
+      usage.written_bytes -= std::min(usage.written_bytes, value);
+    if (word == "wchar:" && io >> value) usage.write_call_bytes = value;
+  }
+  std::error_code error;
+  for (const auto& thread : std::filesystem::directory_iterator(directory + "/task", error)) {
+    // Time on the processor, in ns; exact, where /proc/PID/stat counts clock ticks.
+    if (std::ifstream(thread.path() / "schedstat") >> value) usage.cpu_ns += value;
+    for (std::ifstream status(thread.path() / "status"); status >> word;) {
+      if (word == "voluntary_ctxt_switches:" && status >> value) usage.waits += value;
+    }
+  }
+  return usage;
+}
+
+ProcessUsage own_usage() {
+  return usage_of(getpid());
+}
+
+std::uint64_t thread_cpu_ns() {
+  timespec time{};
+  if (clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time) != 0) return 0;
+  return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 +
+         static_cast<std::uint64_t>(time.tv_nsec);
+}
+
+void reset_own_peak() {
+  std::ofstream("/proc/self/clear_refs") << "5";
 }
 
 }  // namespace edgecase::cli::bench

@@ -1,4 +1,4 @@
-// A private server for a measurement: a process of ours that ends with us, whatever way we end.
+// Processes that the bench starts, what they use, and how they end.
 #pragma once
 
 #include <sys/types.h>
@@ -9,9 +9,11 @@
 #include <vector>
 
 #include "edgecase/result.h"
+#include "edgecase/status.h"
 
 namespace edgecase::cli::bench {
 
+// A private server for a measurement: a process of ours that ends with us, whatever way we end.
 class ChildProcess {
  public:
   // Runs `arguments` (the first is the program, looked for in PATH); what it prints goes to
@@ -61,5 +63,33 @@ Status wait_until_ready(ChildProcess& child, double seconds, const Ready& ready)
   }
   return unavailable("the server did not start: " + child.last_words());
 }
+
+// Ctrl-C, asked for instead of suffered: a workload looks between two operations, returns, and its
+// directories and processes are cleared away as at any other end.
+
+// From now on SIGINT and SIGTERM only set the flag.
+void watch_for_interrupt();
+bool interrupted();
+// Cancelled once interrupted.
+Status check_interrupt();
+
+// Reads from the kernel what a process uses: memory, and bytes it made the drives write.
+struct ProcessUsage {
+  std::uint64_t resident_bytes = 0;
+  std::uint64_t resident_anonymous_bytes = 0;  // without mapped files
+  std::uint64_t peak_resident_bytes = 0;
+  std::uint64_t written_bytes = 0;     // pages made dirty and written back, not system calls
+  std::uint64_t write_call_bytes = 0;  // handed to write() and its like
+  std::uint64_t cpu_ns = 0;            // user and system; of threads that are there
+  std::uint64_t waits = 0;             // how often its threads have given up the processor to wait
+};
+
+// Zeros where the kernel does not tell.
+ProcessUsage usage_of(pid_t process);
+ProcessUsage own_usage();
+// Processor time of the calling thread, user and system.
+std::uint64_t thread_cpu_ns();
+// The peak counts from here on.
+void reset_own_peak();
 
 }  // namespace edgecase::cli::bench

@@ -10,8 +10,8 @@
 #include <cstring>
 #include <type_traits>
 
-#include "bench/histogram.h"
-#include "bench/interrupt.h"
+#include "bench/child_process.h"
+#include "bench/report.h"
 
 namespace edgecase::cli::bench {
 namespace {

@@ -8,10 +8,8 @@
 #include <string>
 
 #include "bench/child_process.h"
-#include "bench/histogram.h"
-#include "bench/interrupt.h"
-#include "bench/overwriting_store.h"
-#include "bench/process_usage.h"
+#include "bench/report.h"
+#include "bench/ttl.h"
 #include "edgecase/engine.h"
 #include "wire/reading_key.h"
 

@@ -7,8 +7,7 @@
 #include <string>
 
 #include "bench/child_process.h"
-#include "bench/interrupt.h"
-#include "bench/mqtt_load.h"
+#include "bench/loads.h"
 
 namespace edgecase::cli::bench {
 namespace {

@@ -3,11 +3,10 @@
 #include <algorithm>
 #include <chrono>
 
+#include "bench/child_process.h"
 #include "bench/daemon_process.h"
-#include "bench/histogram.h"
-#include "bench/interrupt.h"
-#include "bench/line_load.h"
-#include "bench/process_usage.h"
+#include "bench/loads.h"
+#include "bench/report.h"
 #include "bench/workloads.h"
 #include "wire/routes.h"
 

@@ -2,10 +2,9 @@
 #include <atomic>
 #include <chrono>
 
+#include "bench/child_process.h"
 #include "bench/directories.h"
-#include "bench/histogram.h"
-#include "bench/interrupt.h"
-#include "bench/process_usage.h"
+#include "bench/report.h"
 #include "bench/workloads.h"
 #include "edgecase/engine.h"
 #include "edgecase/random.h"

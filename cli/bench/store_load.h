@@ -4,7 +4,7 @@
 #include <chrono>
 #include <cstdint>
 
-#include "bench/histogram.h"
+#include "bench/report.h"
 #include "edgecase/bytes.h"
 #include "edgecase/random.h"
 

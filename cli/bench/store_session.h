@@ -6,7 +6,6 @@
 #include <thread>
 
 #include "bench/bench_options.h"
-#include "bench/bench_store.h"
 #include "bench/directories.h"
 #include "edgecase/result.h"
 

@@ -9,9 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "bench/child_process.h"
 #include "bench/comparison.h"
-#include "bench/interrupt.h"
-#include "bench/process_usage.h"
 #include "bench/store_load.h"
 #include "bench/store_session.h"
 #include "edgecase/mutex.h"

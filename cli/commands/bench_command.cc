@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "bench/interrupt.h"
+#include "bench/child_process.h"
 #include "bench/workloads.h"
 #include "commands/commands.h"
 #include "help_text.h"

@@ -5,9 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "app/audit_check.h"
-#include "app/lost_readings.h"
-#include "bench/interrupt.h"
+#include "app/store_faults.h"
+#include "bench/child_process.h"
 #include "commands/commands.h"
 #include "edgecase/store_check.h"
 #include "help_text.h"

@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "bench/interrupt.h"
+#include "bench/child_process.h"
 #include "edgecase/file_system.h"
 #include "help_text.h"
 #include "output.h"

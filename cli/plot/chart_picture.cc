@@ -1,11 +1,87 @@
 #include "plot/chart_picture.h"
 
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <limits>
 #include <string>
+#include <string_view>
 
 #include "output.h"
-#include "plot/chart_scale.h"
+#include "plot/chart.h"
 
 namespace edgecase::cli {
+namespace {
+
+// Neighbours further apart than this many usual distances are not joined.
+constexpr double kGapDistances = 3;
+constexpr double kTiny = 1e-290;
+
+// Not of doubles: today's nanoseconds are too large for these to tell neighbours apart.
+double distance_ns(std::int64_t from_ns, std::int64_t to_ns) {
+  if (to_ns < from_ns) return -distance_ns(to_ns, from_ns);
+  return static_cast<double>(static_cast<std::uint64_t>(to_ns) -
+                             static_cast<std::uint64_t>(from_ns));
+}
+
+}  // namespace
+
+ChartScale::ChartScale(const Chart& chart) : chart_(chart) {
+  low_ = chart.points.front().low;
+  high_ = chart.points.front().high;
+  std::vector<double> distances;
+  for (std::size_t i = 0; i < chart.points.size(); ++i) {
+    low_ = std::min(low_, chart.points[i].low);
+    high_ = std::max(high_, chart.points[i].high);
+    if (i > 0) {
+      distances.push_back(distance_ns(chart.points[i - 1].time_ns, chart.points[i].time_ns));
+    }
+  }
+  // A constant lies in the middle; so does what differs by less than can be divided.
+  if (!(high_ / 2 - low_ / 2 > 0)) {
+    const double largest = std::max(std::fabs(low_), std::fabs(high_));
+    const double room = largest < kTiny ? 1 : largest / 10;
+    low_ = std::max(low_ - room, std::numeric_limits<double>::lowest());
+    high_ = std::min(high_ + room, std::numeric_limits<double>::max());
+  }
+  if (distances.empty()) return;
+  const auto middle = distances.begin() + static_cast<std::ptrdiff_t>(distances.size() / 2);
+  std::nth_element(distances.begin(), middle, distances.end());
+  join_ns_ = *middle * kGapDistances;
+}
+
+double ChartScale::across(std::int64_t time_ns) const {
+  const double width = distance_ns(chart_.from_ns, chart_.to_ns);
+  if (!(width > 0)) return 0.5;
+  return std::clamp(distance_ns(chart_.from_ns, time_ns) / width, 0.0, 1.0);
+}
+
+double ChartScale::up(double value) const {
+  // Halves, because the difference of two doubles may be none.
+  return std::clamp((value / 2 - low_ / 2) / (high_ / 2 - low_ / 2), 0.0, 1.0);
+}
+
+bool ChartScale::joined(const ChartPoint& left, const ChartPoint& right) const {
+  return distance_ns(left.time_ns, right.time_ns) <= join_ns_;
+}
+
+ChartJoint ChartScale::joint(const ChartPoint& left, const ChartPoint& right) const {
+  const double from = std::clamp(right.low / 2 + right.high / 2, left.low, left.high);
+  return {from, std::clamp(from, right.low, right.high)};
+}
+
+std::string ChartScale::label(double value) const {
+  char text[32];
+  int digits = 4;
+  const double span = high_ / 2 - low_ / 2;
+  const double largest = std::max(std::fabs(low_), std::fabs(high_)) / 2;
+  if (span > 0 && largest > span) {
+    digits += static_cast<int>(std::ceil(std::log10(largest / span)));
+  }
+  std::snprintf(text, sizeof text, "%.*g", std::min(digits, 17), value);
+  return text;
+}
+
 namespace {
 
 constexpr double kLeft = 90;
@@ -58,6 +134,80 @@ double picture_height(std::size_t charts) {
 
 void draw_charts(const std::vector<Chart>& charts, Picture& picture) {
   for (std::size_t i = 0; i < charts.size(); ++i) draw_chart(charts[i], picture_height(i), picture);
+}
+
+namespace {
+
+std::string number(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f", value);
+  return text;
+}
+
+std::string xml_escaped(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    switch (c) {
+      case '&': out += "&amp;"; break;
+      case '<': out += "&lt;"; break;
+      case '>': out += "&gt;"; break;
+      case '"': out += "&quot;"; break;
+      default: out += c;
+    }
+  }
+  return out;
+}
+
+class SvgPicture final : public Picture {
+ public:
+  explicit SvgPicture(std::string& out) : out_(out) {}
+
+  void title(double x, double y, std::string_view text) override {
+    add_text("class=\"title\"", x, y, text);
+  }
+  void label(double x, double y, TextPlace place, std::string_view text) override {
+    add_text(place == TextPlace::LeftOf ? "text-anchor=\"end\"" : "text-anchor=\"start\"", x, y,
+             text);
+  }
+  void grid(const PictureLine& line) override {
+    out_ += "<line x1=\"" + number(line.x0) + "\" y1=\"" + number(line.y0) + "\" x2=\"" +
+            number(line.x1) + "\" y2=\"" + number(line.y1) + "\"/>\n";
+  }
+  void curve(const std::vector<PictureLine>& lines) override {
+    out_ += "<path d=\"";
+    for (const PictureLine& line : lines)
+      out_ += "M" + number(line.x0) + " " + number(line.y0) + "L" + number(line.x1) + " " +
+              number(line.y1);
+    out_ += "\"/>\n";
+  }
+
+ private:
+  void add_text(std::string_view how, double x, double y, std::string_view text) {
+    out_.append("<text ").append(how);
+    out_ += " x=\"" + number(x) + "\" y=\"" + number(y) + "\">" + xml_escaped(text) + "</text>\n";
+  }
+
+  std::string& out_;
+};
+
+}  // namespace
+
+std::string charts_svg(const std::vector<Chart>& charts) {
+  const std::string width = number(picture_width());
+  const std::string height = number(picture_height(charts.size()));
+  std::string out = "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"" + width + "\" height=\"" +
+                    height + "\" viewBox=\"0 0 " + width + " " + height +
+                    "\">\n"
+                    "<style>\n"
+                    "svg{background:#fff}\n"
+                    "text{font:12px sans-serif;fill:#444}\n"
+                    ".title{font-weight:bold;fill:#111}\n"
+                    "line{stroke:#ddd}\n"
+                    "path{fill:none;stroke:#1668a8;stroke-width:1.4;stroke-linecap:round}\n"
+                    "</style>\n";
+  SvgPicture picture(out);
+  draw_charts(charts, picture);
+  return out + "</svg>\n";
 }
 
 }  // namespace edgecase::cli

@@ -3,7 +3,7 @@
 
 #include "output.h"
 #include "plot/chart.h"
-#include "plot/chart_scale.h"
+#include "plot/chart_picture.h"
 
 namespace edgecase::cli {
 namespace {

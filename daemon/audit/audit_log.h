@@ -14,7 +14,7 @@
 // Limits: at kQueueRecordsMax or kQueueBytesMax append() says Busy in strict mode; batched, it has
 // the queue written and waits for kBackPressureNs, then drops the record: it is counted, and a
 // record of how many were lost follows. What is urgent finds room for kUrgentRecordsMax more. While
-// a drive takes no records, strict ones are durable in a file beside the log (spare_pages.h).
+// a drive takes no records, strict ones are durable in a file beside the log (page.h).
 // Thread-safe. Must outlive all who append; destroy it before
 // the engine.
 #pragma once
@@ -32,8 +32,6 @@
 
 #include "audit/page.h"
 #include "audit/record.h"
-#include "audit/record_names.h"
-#include "audit/spare_pages.h"
 #include "auth/authorize.h"
 #include "edgecase/commit_companion.h"
 #include "edgecase/engine.h"
@@ -50,7 +48,7 @@ struct AuditOptions {
   std::int64_t retention_ns = INT64_MAX;      // older records are cut off; INT64_MAX: none
   std::uint64_t size_limit_bytes = 1u << 30;  // of all records; beyond it the oldest are cut off
   std::string head_directory = {};            // on the other drive
-  std::string spare_directory = {};           // of spare_pages.h; empty: none
+  std::string spare_directory = {};           // of page.h; empty: none
   bool runs_thread = true;                    // without it, tick() is called by somebody
 };
 
@@ -192,7 +190,7 @@ class AuditLog final : public CommitCompanion {
   Status write_checkpoint() EC_EXCLUDES(mutex_);
   enum class HeadFile : unsigned char { IfDue, Now };
   void write_head(HeadFile when) EC_EXCLUDES(mutex_);
-  // audit_spare.cc
+  // audit_open.cc
   struct SparedPage {
     std::uint64_t last = 0;
     Bytes body;
@@ -204,7 +202,7 @@ class AuditLog final : public CommitCompanion {
   SparedPage next_spared(std::uint64_t sequence) EC_EXCLUDES(mutex_);
   bool spare_until(std::uint64_t sequence) EC_EXCLUDES(mutex_, spare_mutex_);
   void clear_spare() EC_EXCLUDES(mutex_, spare_mutex_);
-  // audit_cut.cc
+  // audit_open.cc
   void cut() EC_EXCLUDES(mutex_);
   bool waits_for_leap(std::int64_t expiry_now_ns);
   Result<Mark> find_cut(const Mark& anchor, std::uint64_t last, std::int64_t keep_from_ns,

@@ -1,10 +1,14 @@
-// Opens the audit log: finds where it ended, and compares that with its checkpoints.
 #include <algorithm>
+#include <utility>
 
 #include "audit/audit_log.h"
+#include "audit/audit_reader.h"
 #include "audit/head_file.h"
 
 namespace edgecase::audit {
+
+// Opens the audit log: finds where it ended, and compares that with its checkpoints.
+
 namespace {
 
 Result<std::optional<Mark>> read_mark(Engine& engine, NamespaceId records, ByteView key) {
@@ -155,6 +159,198 @@ void AuditLog::note_finding(const char* operation, Outcome outcome, const std::s
   record.detail = what;
   const MutexLock lock(mutex_);
   push(draft_of(record));
+}
+
+// The log's own retention: old records go, and what is left still verifies. The anchor says where
+// the chain begins now; that it is the daemon that cut there, a record of the chain says.
+
+namespace {
+
+constexpr std::int64_t kLeapNs = 3'600'000'000'000;
+constexpr std::int64_t kLeapWaitNs = 24 * kLeapNs;
+
+}  // namespace
+
+void AuditLog::cut() {
+  Mark anchor;
+  std::uint64_t last = 0, excess_bytes = 0;
+  {
+    const MutexLock lock(mutex_);
+    anchor = anchor_;
+    last = durable_.sequence;
+    const std::uint64_t kept_bytes = durable_.bytes - std::min(durable_.bytes, anchor_.bytes);
+    excess_bytes = kept_bytes - std::min(kept_bytes, options_.size_limit_bytes);
+  }
+  // An untrusted clock ends nothing, nor does one that readings do not expire by.
+  std::int64_t keep_from_ns = INT64_MIN;
+  const std::int64_t now_ns = parts_.engine.expiry_now_ns();
+  if (waits_for_leap(now_ns) || options_.retention_ns == INT64_MAX ||
+      parts_.clock.trust() != ClockTrust::Trusted ||
+      __builtin_sub_overflow(now_ns, options_.retention_ns, &keep_from_ns))
+    keep_from_ns = INT64_MIN;
+  if (last <= anchor.sequence || (keep_from_ns == INT64_MIN && excess_bytes == 0)) return;
+  const auto to = find_cut(anchor, last, keep_from_ns, excess_bytes);
+  Status status = to.status();
+  if (status.ok() && to->sequence > anchor.sequence) status = cut_to(anchor, *to);
+  if (!status.ok()) report("cut", status);
+}
+
+// As what a leap hides of readings, records stay for a day, until a time server confirms the clock
+// or it is set right.
+bool AuditLog::waits_for_leap(std::int64_t expiry_now_ns) {
+  if (expiry_now_ns == INT64_MIN) return true;  // no time is known
+  const std::int64_t boot_ns = parts_.clock.boot_ns();
+  const std::int64_t offset_ns = expiry_now_ns - boot_ns;
+  const std::int64_t leapt_ns = offset_ns - expiry_offset_ns_.value_or(offset_ns);
+  expiry_offset_ns_ = offset_ns;
+  if (leapt_ns > kLeapNs) leapt_boot_ns_ = boot_ns;
+  if (leapt_ns < -kLeapNs || parts_.clock.synchronised()) leapt_boot_ns_.reset();
+  return leapt_boot_ns_ && boot_ns - *leapt_boot_ns_ < kLeapWaitNs;
+}
+
+// Whole pages; the last one always stays.
+Result<Mark> AuditLog::find_cut(const Mark& anchor, std::uint64_t last, std::int64_t keep_from_ns,
+                                std::uint64_t excess_bytes) {
+  Mark to = anchor;
+  ReadOptions once;
+  once.fill_cache = false;
+  const std::uint64_t end = std::min(last, anchor.sequence + kCutRecordsMax);
+  EC_ASSIGN_OR_RETURN(
+      const auto at,
+      parts_.engine.scan(records_, {page_key(anchor.sequence), page_key(end)}, once));
+  for (; at->valid(); at->next()) {
+    const Bytes value(at->value());
+    EC_TRY(at->status());
+    EC_ASSIGN_OR_RETURN(const PageHead page, decode_page_head(sequence_of(at->key()), value));
+    const bool too_many = to.bytes - anchor.bytes < excess_bytes;
+    if (page.last_ns >= keep_from_ns && !too_many) break;
+    to.sequence = page.last + 1;
+    to.hash = page.hash;
+    to.bytes += value.size();
+  }
+  EC_TRY(at->status());
+  return to;
+}
+
+Status AuditLog::cut_to(const Mark& from, const Mark& to) {
+  Record record;
+  record.operation = std::string(kCutOperation);
+  record.actor = "daemon";
+  record.count = to.sequence - from.sequence;
+  record.detail = cut_detail(to);
+  EC_ASSIGN_OR_RETURN(const Ticket ticket, append(std::move(record)));
+  EC_TRY(write_until(ticket.last));
+  WriteBatch batch;
+  batch.remove_range(records_, page_key(from.sequence), page_key(to.sequence));
+  batch.remove_range(records_, step_key(from.sequence), step_key(to.sequence));
+  batch.put(records_, kAnchorKey, encode_mark(to));
+  EC_TRY(parts_.engine.write(batch, Durability::Sync));
+  const MutexLock lock(mutex_);
+  anchor_ = to;
+  return ok();
+}
+
+// Records of reads and changes while the log's drive takes no more: page.h.
+
+// What an earlier run left there: the log takes it in before all else.
+Status AuditLog::load_spare() {
+  if (options_.spare_directory.empty()) return ok();
+  Result<SparePages> opened =
+      SparePages::open(parts_.file_system, options_.spare_directory, parts_.engine.sealer());
+  if (opened.status().code() == StatusCode::NotFound) {
+    make_spare();
+    return ok();
+  }
+  if (!opened.ok()) return opened.status();
+  const MutexLock file_lock(spare_mutex_);
+  spare_.emplace(std::move(opened).value());
+  if (spare_->dropped_bytes() > 0 && parts_.logger != nullptr) {
+    parts_.logger->warning(
+        "audit", std::string(kSpareFileName) + ": " + std::to_string(spare_->dropped_bytes()) +
+                     " bytes of it are no whole page, and are overwritten: one that nobody was "
+                     "told was durable, or they were damaged, or are not of this store");
+  }
+  take_in_spared(*spare_);
+  spare_->forget_found();
+  return ok();
+}
+
+void AuditLog::take_in_spared(SparePages& spare) {
+  std::uint64_t missing_before = 0;
+  {
+    const MutexLock lock(mutex_);
+    for (const Record& record : spare.found()) {
+      const std::uint64_t next = last_sequence() + 1;
+      if (record.sequence < next) continue;
+      if (record.sequence > next) {
+        missing_before = record.sequence;
+        break;
+      }
+      Draft draft = draft_of(record);
+      draft.time_ns = record.time_ns;
+      draft.trust = record.trust;
+      enqueue(std::move(draft));
+      spared_sequence_ = record.sequence;
+    }
+    settled_sequence_ = std::max(durable_.sequence, spared_sequence_);
+  }
+  if (missing_before != 0)
+    distrust("records before " + std::to_string(missing_before) + " are missing");
+}
+
+// Without room for it, the next minute tries again.
+void AuditLog::make_spare() {
+  if (mode() != Mode::Strict || options_.spare_directory.empty()) return;
+  const MutexLock file_lock(spare_mutex_);
+  if (spare_) return;
+  Result<SparePages> made =
+      SparePages::create(parts_.file_system, options_.spare_directory, parts_.engine.sealer());
+  if (made.ok()) spare_.emplace(std::move(made).value());
+}
+
+// A page of what waits and is not there yet; empty: all up to `sequence` is durable.
+AuditLog::SparedPage AuditLog::next_spared(std::uint64_t sequence) {
+  const MutexLock lock(mutex_);
+  SparedPage page;
+  const std::uint64_t before = std::max(durable_.sequence, spared_sequence_);
+  if (before >= sequence) return page;
+  std::vector<const Draft*> drafts;
+  std::size_t bytes = 0;
+  page.last = before;
+  while (page.last < last_sequence() && drafts.size() < kPageRecordsMax && bytes < kPageBytesMax) {
+    drafts.push_back(&queue_[page.last - durable_.sequence].draft);
+    bytes += drafts.back()->memory_bytes();
+    ++page.last;
+  }
+  page.body = encode_page(drafts);
+  page.is_first = durable_.sequence >= spared_sequence_;
+  return page;
+}
+
+bool AuditLog::spare_until(std::uint64_t sequence) {
+  const MutexLock file_lock(spare_mutex_);
+  if (!spare_) return false;
+  for (;;) {
+    const SparedPage page = next_spared(sequence);
+    if (page.body.empty()) return true;
+    // What is in it by now is in the log.
+    if (page.is_first && !spare_->clear().ok()) return false;
+    if (!spare_->append(page.last, page.body).ok()) return false;
+    const MutexLock lock(mutex_);
+    spared_sequence_ = page.last;
+    settled_sequence_.store(std::max(durable_.sequence, spared_sequence_),
+                            std::memory_order_release);
+  }
+}
+
+void AuditLog::clear_spare() {
+  const MutexLock file_lock(spare_mutex_);
+  if (!spare_ || spare_->empty()) return;
+  {
+    const MutexLock lock(mutex_);
+    if (durable_.sequence < spared_sequence_) return;
+  }
+  if (const Status cleared = spare_->clear(); !cleared.ok()) report("clear the spare of", cleared);
 }
 
 }  // namespace edgecase::audit

@@ -12,14 +12,19 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
-#include "auth/sha256.h"
+#include "auth/hashing.h"
 #include "edgecase/bytes.h"
 #include "edgecase/clock.h"
+#include "edgecase/mutex.h"
 #include "edgecase/result.h"
+#include "wire/big_endian.h"
+#include "wire/selector.h"
 
 namespace edgecase::audit {
 
@@ -64,7 +69,7 @@ struct Record {
   std::string actor;      // the principal's name
   std::string token;      // its id, where one was shown
   std::string namespace_name;
-  std::string selector;  // never a name: pseudonyms.h
+  std::string selector;  // never a name: hashing.h
   std::string detail;
   std::uint64_t count = 0;  // readings
   std::vector<Target> targets;
@@ -89,5 +94,81 @@ inline constexpr char kHeadKey[] = "H";
 inline constexpr char kAnchorKey[] = "A";
 Bytes encode_mark(const Mark& mark);
 Result<Mark> decode_mark(ByteView value);
+
+// Numbers and texts of the audit log as bytes. Inside daemon/audit only. Pure functions; any
+// thread.
+
+inline constexpr std::size_t kHashBytes = 32;
+
+void append_varint(Bytes& out, std::uint64_t value);
+// The digest in the first kHashBytes, which must be there.
+auth::Digest digest_of(ByteView bytes);
+
+// Takes bytes apart; once it has failed, everything is empty. The bytes must outlive it.
+class Reader {
+ public:
+  explicit Reader(ByteView bytes) : rest_(bytes) {}
+
+  unsigned char byte();
+  std::uint64_t number() { return wire::read_big_endian(take(8)); }
+  std::uint64_t varint();
+  std::string text() { return std::string(take(varint())); }
+  ByteView take(std::uint64_t size);
+  bool failed() const { return failed_; }
+  bool at_end() const { return rest_.empty(); }
+
+ private:
+  ByteView rest_;
+  bool failed_ = false;
+};
+
+// Pseudonyms that stand in the audit log for devices, owners and other names (auth/hashing.h).
+// Their first 64 bits are kept, so a certificate of an erasure begins with the same 16 digits.
+// Thread-safe. Remembers those made last.
+class RecordNames {
+ public:
+  static constexpr std::size_t kRememberedMax = 4'096;
+
+  explicit RecordNames(auth::Pseudonyms pseudonyms) : pseudonyms_(std::move(pseudonyms)) {}
+
+  std::uint64_t of_device(std::string_view namespace_name, std::string_view device) const;
+  // The name of any other text; one of another kind never looks the same. "~" and 16 hex digits.
+  std::string of_text(std::string_view kind, std::string_view text) const;
+
+  // Nothing of names that were asked for stays in memory.
+  void forget() const EC_EXCLUDES(mutex_) {
+    const MutexLock lock(mutex_);
+    known_.clear();
+  }
+
+  // What may be written of a selector: globs without a literal character (`*`, `?*`) as they are,
+  // everything else as a pseudonym. A device named exactly becomes a target.
+  void describe(std::string_view namespace_name, const wire::Selector& selector,
+                Record& record) const;
+  // The same of several, with `, ` between; of more than kSelectorsTold no more than that they may
+  // be any.
+  static constexpr std::size_t kSelectorsTold = 8;
+  void describe(std::string_view namespace_name, std::span<const wire::Selector> selectors,
+                Record& record) const;
+
+ private:
+  std::uint64_t of(std::string_view kind, std::string_view namespace_name,
+                   std::string_view name) const;
+  std::string part(std::string_view kind, std::string_view namespace_name,
+                   std::string_view glob) const;
+
+  const auth::Pseudonyms pseudonyms_;
+  mutable Mutex mutex_;
+  mutable std::unordered_map<std::string, std::uint64_t> known_ EC_GUARDED_BY(mutex_);
+};
+
+std::string pseudonym_text(std::uint64_t pseudonym);  // 16 hex digits
+
+// Whether the record reaches over devices that it does not name, and this may be one.
+bool may_reach(const Record& record, std::string_view namespace_name, std::string_view device);
+
+// Whether the record is of the device, or may be: it reaches over devices that it does not name.
+bool concerns(const Record& record, std::uint64_t pseudonym, std::string_view namespace_name,
+              std::string_view device);
 
 }  // namespace edgecase::audit

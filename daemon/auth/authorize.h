@@ -1,7 +1,7 @@
 // Decides who may do what. The only maker of AuthorizedBatch: an unchecked write does not compile.
 //
 // A token may do what its scopes say (Grant); without one, a connection may do what its kind
-// allows. authenticator.h says who needs a token at all. Pure functions; any thread.
+// allows. token_store.h says who needs a token at all. Pure functions; any thread.
 #pragma once
 
 #include <atomic>

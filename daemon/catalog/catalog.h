@@ -7,6 +7,7 @@
 // catalog_format.h.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -16,17 +17,40 @@
 #include <unordered_set>
 #include <vector>
 
+#include "edgecase/bytes.h"
 #include "edgecase/engine.h"
+#include "edgecase/mutex.h"
+#include "edgecase/write_batch.h"
 #include "wire/identity.h"
 #include "wire/reading.h"
 #include "wire/selection.h"
 
 namespace edgecase::catalog {
 
+// Sets memory for tables aside in the engine, which is told in steps. Thread-safe.
+class SetAside {
+ public:
+  static constexpr std::uint64_t kStepBytes = 256u << 10;
+
+  explicit SetAside(Engine& engine) : engine_(engine) {}
+
+  void tell(std::uint64_t bytes) EC_EXCLUDES(mutex_) {
+    const MutexLock lock(mutex_);
+    if (std::max(bytes, told_bytes_) - std::min(bytes, told_bytes_) < kStepBytes) return;
+    engine_.set_aside(told_bytes_, bytes);
+    told_bytes_ = bytes;
+  }
+
+ private:
+  Engine& engine_;
+  Mutex mutex_;
+  std::uint64_t told_bytes_ EC_GUARDED_BY(mutex_) = 0;
+};
+
 inline constexpr std::string_view kCatalogNamespace = "_catalog";
 
-struct Erased;     // erased.h
-struct KeySpan;    // erased.h
+struct Erased;     // below
+struct KeySpan;    // below
 class SeriesMemo;  // series_memo.h
 
 // Is told of the ranges of keys that are to go, one after another; an error ends the plan.
@@ -214,7 +238,7 @@ class Catalog {
   // Whether there is such a namespace, user-visible or `_rejected`.
   virtual bool has_namespace(std::string_view name) const = 0;
 
-  // Plans what is erased with its names (erased.h): `take` gets the keys of its records, and
+  // Plans what is erased with its names (Erased): `take` gets the keys of its records, and
   // `batch` what keeps its numbers from being used again; `batch` is to be written with the removal
   // of the keys, or before it. Nobody may resolve() and write until forget() has followed.
   virtual Status plan_erasure(const Erased& erased, const SpanTaker& take,
@@ -233,5 +257,35 @@ class Catalog {
   // repair says what is left.
   virtual bool is_damaged() const { return false; }
 };
+
+// The list of what an erasure takes whole, with all its times and its names, for those who keep
+// records of devices and series: catalog, device index, retention. Each tells which keys are to go,
+// a range after another, and once these are gone for good forgets what it has in memory.
+
+// By number, so that ranges of neighbours follow each other.
+struct Erased {
+  std::vector<DeviceEntry> devices;  // id 0: something is said of it, and it never had a reading
+  std::vector<SeriesEntry> series;   // of devices that stay
+};
+
+// Keys from `lower` to before `upper`; an empty `upper` is unbounded.
+struct KeySpan {
+  NamespaceId namespace_id = 0;
+  Bytes lower, upper;
+
+  friend bool operator==(const KeySpan&, const KeySpan&) = default;
+};
+
+// The span of one key.
+inline KeySpan span_of_key(NamespaceId namespace_id, ByteView key) {
+  return {namespace_id, Bytes(key), Bytes(key) + '\0'};
+}
+// The span of the keys that begin so.
+inline KeySpan span_of_prefix(NamespaceId namespace_id, ByteView prefix) {
+  Bytes upper(prefix);
+  while (!upper.empty() && upper.back() == '\xff') upper.pop_back();
+  if (!upper.empty()) upper.back() = static_cast<char>(upper.back() + 1);
+  return {namespace_id, Bytes(prefix), std::move(upper)};
+}
 
 }  // namespace edgecase::catalog

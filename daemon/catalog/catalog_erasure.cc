@@ -4,8 +4,8 @@
 #include <tuple>
 #include <utility>
 
+#include "catalog/catalog.h"
 #include "catalog/catalog_format.h"
-#include "catalog/erased.h"
 #include "catalog/memory_catalog.h"
 
 namespace edgecase::catalog {

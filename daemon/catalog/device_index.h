@@ -20,14 +20,16 @@
 // their bytes are asked to go, too: with the device's erasure, by forget_taken_back(), or when
 // there are more than kNotesMax.
 //
-// Purposes and objections are in memory too (device_terms.h), since every read asks for them; what
+// Purposes and objections are in memory too (device_search.h), since every read asks for them; what
 // that takes is set aside in the engine, and has a limit. All else is read where it is asked for,
-// and of the devices that were asked for lately kept as it was read (recent_records.h).
+// and of the devices that were asked for lately kept as it was read (RecentRecords).
 // Thread-safe. `mutex_` guards what is in memory and is never held across I/O; `change_mutex_`
 // makes changes one at a time and is held while the engine makes them durable. Order:
 // change_mutex_, then mutex_.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -40,13 +42,44 @@
 #include <vector>
 
 #include "catalog/catalog.h"
-#include "catalog/device_terms.h"
-#include "catalog/recent_records.h"
-#include "catalog/set_aside.h"
+#include "catalog/device_search.h"
+#include "edgecase/bytes.h"
 #include "edgecase/engine.h"
 #include "edgecase/mutex.h"
 
 namespace edgecase::catalog {
+
+// Records that were read lately, by their names, so that who reads the same again and again asks
+// the engine once. When they take more than kBytesMax all go.
+//
+// A reader takes changes() before it reads, and notes what it found with that: it is kept only if
+// no record has changed since. Who changes a record forgets it when the change is durable.
+// Thread-safe.
+class RecentRecords {
+ public:
+  static constexpr std::size_t kBytesMax = 1u << 20;
+  static constexpr std::size_t kRecordMaxBytes = 1024;  // longer ones are not kept
+
+  std::optional<Bytes> find(const Bytes& name) const EC_EXCLUDES(mutex_);
+  std::uint64_t changes() const EC_EXCLUDES(mutex_);
+  void note(const Bytes& name, const Bytes& record, std::uint64_t changes_before);
+  void forget(const Bytes& name);
+  // Where it is not known what has changed.
+  void forget_all();
+  std::size_t memory_bytes() const;
+
+ private:
+  // What an entry takes besides its bytes: the node of the map, and what the heap adds.
+  static constexpr std::size_t kEntryBytes = 144;
+  static std::size_t bytes_of(const Bytes& name, const Bytes& record) {
+    return kEntryBytes + name.capacity() + record.capacity();
+  }
+
+  mutable SharedMutex mutex_;
+  std::uint64_t changes_ EC_GUARDED_BY(mutex_) = 0;
+  std::map<Bytes, Bytes> records_ EC_GUARDED_BY(mutex_);
+  std::size_t bytes_ EC_GUARDED_BY(mutex_) = 0;
+};
 
 inline constexpr std::string_view kDevicesNamespace = "_devices";
 inline constexpr std::size_t kTermsMax = 16;     // purposes, and objections, of a device
@@ -193,8 +226,8 @@ class DeviceIndex {
   // Without what was read lately.
   std::uint64_t memory_bytes() const EC_EXCLUDES(mutex_);
 
-  // Plans the erasure of devices (erased.h): `take` gets the keys of their records. What is said of
-  // devices does not change while change_lock() is held: until forget() has followed the durable
+  // Plans the erasure of devices (catalog.h): `take` gets the keys of their records. What is said
+  // of devices does not change while change_lock() is held: until forget() has followed the durable
   // removal of the keys.
   Mutex& change_lock() EC_RETURN_CAPABILITY(change_mutex_) { return change_mutex_; }
   Status plan_erasure(const Erased& erased, const SpanTaker& take) EC_REQUIRES(change_mutex_);

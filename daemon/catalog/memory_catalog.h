@@ -16,11 +16,7 @@
 #include <utility>
 
 #include "catalog/catalog.h"
-#include "catalog/identity_table.h"
-#include "catalog/name_index.h"
-#include "catalog/name_store.h"
-#include "catalog/sensor_names.h"
-#include "catalog/set_aside.h"
+#include "catalog/names.h"
 #include "edgecase/mutex.h"
 #include "wire/names.h"
 
@@ -177,7 +173,7 @@ class MemoryCatalog final : public Catalog {
   Status load_series(std::uint32_t namespace_row, const RecordKey& key, ByteView name,
                      ByteView value) EC_REQUIRES(mutex_);
   Status load_identity(std::uint32_t series_row, ByteView value) EC_REQUIRES(mutex_);
-  // The row of what may have lost its name (catalog_recovery.cc), made if there is none.
+  // The row of what may have lost its name (catalog_loading.cc), made if there is none.
   std::uint32_t recovered_device(std::uint32_t namespace_row, std::uint32_t id) EC_REQUIRES(mutex_);
   std::uint32_t recovered_series(std::uint32_t device_row, std::uint32_t id) EC_REQUIRES(mutex_);
   Status recover_numbers() EC_REQUIRES(mutex_);

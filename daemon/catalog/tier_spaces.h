@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "catalog/catalog.h"
-#include "catalog/erased.h"
 #include "edgecase/engine.h"
 
 namespace edgecase::catalog {

@@ -1,15 +1,19 @@
-// Files that systemd hands to the service alone (LoadCredential=, LoadCredentialEncrypted=): a
-// setting that names a file takes `credential:NAME` too, which is the file NAME in the directory
-// that $CREDENTIALS_DIRECTORY names.
+// Secrets of the configuration: files of credentials, and the file of the master key.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "config/configuration.h"
+#include "edgecase/options.h"
 
 namespace edgecase::config {
+
+// Files that systemd hands to the service alone (LoadCredential=, LoadCredentialEncrypted=): a
+// setting that names a file takes `credential:NAME` too, which is the file NAME in the directory
+// that $CREDENTIALS_DIRECTORY names.
 
 inline constexpr std::string_view kCredentialPrefix = "credential:";
 inline constexpr char kCredentialsVariable[] = "CREDENTIALS_DIRECTORY";
@@ -26,5 +30,15 @@ Status resolve_credentials(const char* directory, Configuration& configuration);
 // For a look at a configuration without its credentials: takes out of the settings what names one,
 // and what is of no use without it. Answers the keys of the former.
 std::vector<std::string> leave_out_credentials(Configuration& configuration);
+
+// The keys of encryption at rest, as the settings name them: files of 32 bytes each.
+
+// Nothing when encryption is off. InvalidArgument, with the place of the setting: a file that
+// cannot be read, is not of 32 bytes, is all zeros, or can be read or written by
+// everybody.
+Result<std::optional<MasterKeys>> load_master_keys(const Configuration& configuration);
+
+// Whether a path lies on the same file system as another; false when that cannot be told.
+bool on_one_file_system(const std::string& path, const std::string& other);
 
 }  // namespace edgecase::config

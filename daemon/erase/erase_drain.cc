@@ -4,7 +4,6 @@
 #include <functional>
 
 #include "erase/erase_jobs.h"
-#include "erase/erase_records.h"
 #include "erase/erase_service.h"
 
 namespace edgecase::erase {

@@ -4,7 +4,7 @@
 // erase() returns once nobody can read any of it: one durable batch takes the readings, the records
 // of names, what was said of devices, the rules that named one, the messages in `_rejected` that
 // did, and leaves a pending certificate and the fences (fences.h). drain() then has the engine
-// remove the bytes, and completes certificates; it is called until it succeeds (erase_worker.h),
+// remove the bytes, and completes certificates; it is called until it succeeds (erase_jobs.h),
 // and after a restart again. Requests that wait share one drain().
 //
 // Records, in the engine's namespace `_erasures` (Placement::Metadata): 'C' number (8, big-endian)
@@ -24,18 +24,15 @@
 #include <vector>
 
 #include "auth/authorize.h"
+#include "catalog/catalog.h"
 #include "catalog/device_index.h"
-#include "catalog/set_aside.h"
 #include "edgecase/clock.h"
 #include "edgecase/engine.h"
 #include "edgecase/mutex.h"
 #include "edgecase/random.h"
 #include "erase/certificate.h"
-#include "erase/certificate_index.h"
 #include "erase/erase_target.h"
-#include "erase/erasure_relay.h"
 #include "erase/fences.h"
-#include "erase/store_drives.h"
 #include "retention/retention_service.h"
 
 namespace edgecase::erase {

@@ -5,7 +5,7 @@
 #include <string>
 #include <tuple>
 
-#include "erase/erase_records.h"
+#include "erase/erase_jobs.h"
 #include "wire/big_endian.h"
 #include "wire/window_columns.h"
 

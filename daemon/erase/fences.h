@@ -25,7 +25,7 @@
 #include <utility>
 #include <vector>
 
-#include "auth/pseudonyms.h"
+#include "auth/hashing.h"
 #include "catalog/catalog.h"
 #include "edgecase/mutex.h"
 #include "edgecase/result.h"

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "catalog/catalog.h"
-#include "catalog/erased.h"
 #include "edgecase/engine.h"
 
 namespace edgecase::erase {

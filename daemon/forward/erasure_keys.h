@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "catalog/erased.h"
+#include "catalog/catalog.h"
 #include "forward/erasures.h"
 #include "forward/record_bytes.h"
 

@@ -5,7 +5,7 @@
 #include <set>
 #include <utility>
 
-#include "auth/sealing.h"
+#include "auth/hashing.h"
 #include "erase/erase_service.h"
 #include "forward/erasure_keys.h"
 #include "forward/record_bytes.h"

@@ -5,7 +5,7 @@
 //   key 'E' number               -> JSON: what is asked, and of each target how far it is. It names
 //                                   nobody, and stays as long as the certificate of that number
 //   key 'K' number               -> the key of its names
-//   key 'N' number, 4 chunk      -> names, sealed (auth/sealing.h) under it: of each 1 flags (1: a
+//   key 'N' number, 4 chunk      -> names, sealed (auth/hashing.h) under it: of each 1 flags (1: a
 //                                   device, 2: of a device that goes whole, 4: gone here before),
 //                                   then namespace, device, sensor, identity, each with 4 bytes of
 //                                   length before
@@ -30,7 +30,7 @@
 #include "edgecase/engine.h"
 #include "edgecase/mutex.h"
 #include "edgecase/random.h"
-#include "erase/erasure_relay.h"
+#include "erase/erase_target.h"
 #include "forward/records.h"
 #include "retention/unsent.h"
 

@@ -1,6 +1,6 @@
 #include "forward/names_there.h"
 
-#include "auth/sha256.h"
+#include "auth/hashing.h"
 #include "wire/identity.h"
 
 namespace edgecase::forward {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "audit/audit_reader.h"
-#include "catalog/set_aside.h"
+#include "catalog/catalog.h"
 #include "edgecase/mutex.h"
 #include "http/http_routes.h"
 #include "http/refusal.h"

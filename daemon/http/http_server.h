@@ -12,7 +12,7 @@
 #include <string_view>
 
 #include "audit/audit_log.h"
-#include "auth/authenticator.h"
+#include "auth/token_store.h"
 #include "catalog/catalog.h"
 #include "catalog/device_index.h"
 #include "config/settings.h"

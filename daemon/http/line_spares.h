@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "catalog/set_aside.h"
+#include "catalog/catalog.h"
 #include "edgecase/mutex.h"
 #include "ingest/ingest_pipeline.h"
 #include "wire/line_names.h"

@@ -3,7 +3,7 @@
 #include <exception>
 #include <utility>
 
-#include "auth/authenticator.h"
+#include "auth/token_store.h"
 #include "http/refusal.h"
 #include "wire/errors.h"
 #include "wire/time_text.h"

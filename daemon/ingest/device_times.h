@@ -27,7 +27,6 @@
 #include <vector>
 
 #include "catalog/catalog.h"
-#include "catalog/set_aside.h"
 #include "edgecase/engine.h"
 #include "edgecase/mutex.h"
 #include "wire/reading.h"

@@ -26,6 +26,7 @@
 #include "mqtt/broker_socket.h"
 #include "mqtt/gate_streams.h"
 #include "mqtt/message_ledger.h"
+#include "mqtt/packet_codec.h"
 #include "net/channel.h"
 #include "net/socket.h"
 #include "tls/tls_client.h"
@@ -158,5 +159,14 @@ class AckGate {
 
   std::thread thread_;
 };
+
+// The start-up self-test of the gate of acknowledgements: a broker of this process sends one
+// message through it to paho, as a real one would, and looks whether an acknowledgement leaves
+// before the message is durable, and whether it does afterwards. It finds a paho that acknowledges
+// in a way that the gate does not know.
+
+// Ok, or Unsupported with what went wrong: then no broker may be connected to. Takes some
+// milliseconds, at most a few seconds.
+Status test_ack_gate(Clock& clock, ProtocolVersion version);
 
 }  // namespace edgecase::mqtt

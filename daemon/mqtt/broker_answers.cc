@@ -1,6 +1,6 @@
 #include "mqtt/broker_answers.h"
 
-#include "mqtt/packet_reader.h"
+#include "mqtt/packet_codec.h"
 
 namespace edgecase::mqtt {
 namespace {

@@ -7,7 +7,7 @@
 #include <fstream>
 
 #include "edgecase/build_time.h"
-#include "mqtt/gate_self_test.h"
+#include "mqtt/ack_gate.h"
 #include "wire/reading_format.h"
 
 namespace edgecase::mqtt {

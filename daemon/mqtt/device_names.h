@@ -3,8 +3,8 @@
 // are told apart only within their application. The first device has the plain name, for good; the
 // other's ends in `~` and a hash.
 //
-// Records in the engine's namespace `_mqtt` (record_namespace.h), which name nobody: both are
-// pseudonyms of the store (auth/pseudonyms.h).
+// Records in the engine's namespace `_mqtt`, which name nobody: both are
+// pseudonyms of the store (auth/hashing.h).
 //
 //   key      'D'  of the name, 8 bytes
 //   value    1, the record's version; of the topic's levels, 8 bytes
@@ -18,13 +18,22 @@
 #include <string_view>
 #include <unordered_map>
 
-#include "auth/pseudonyms.h"
+#include "auth/hashing.h"
 #include "edgecase/engine.h"
 #include "edgecase/mutex.h"
 #include "edgecase/random.h"
 #include "ingest/ingest_pipeline.h"
 
 namespace edgecase::mqtt {
+
+// The namespace of MQTT's own records: the engine's `_mqtt` on the metadata drive, which no query
+// shows. The first byte of a key says whose record it is: 'D' device_names.h, 'F'
+// connection.h, 'Q' listener/session_table.h.
+
+inline constexpr std::string_view kMqttNamespace = "_mqtt";
+
+// Made where there is none yet. Errors: the engine's.
+Result<NamespaceId> open_record_namespace(Engine& engine);
 
 class DeviceNames {
  public:

@@ -1,4 +1,4 @@
-#include "mqtt/gate_self_test.h"
+#include "mqtt/ack_gate.h"
 
 #include <poll.h>
 #include <sys/socket.h>
@@ -8,7 +8,6 @@
 #include <string>
 #include <system_error>
 
-#include "mqtt/ack_gate.h"
 #include "mqtt/paho_client.h"
 
 namespace edgecase::mqtt {

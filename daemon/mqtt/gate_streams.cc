@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "mqtt/message_group.h"
-#include "mqtt/packet_reader.h"
+#include "mqtt/packet_codec.h"
 #include "net/channel.h"
 
 namespace edgecase::mqtt {

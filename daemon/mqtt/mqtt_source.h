@@ -6,13 +6,13 @@
 // - Messages are stored in groups (message_sink.h), and acknowledged when their readings are
 // durable:
 //   acknowledgements wait in a gate (ack_gate.h). Before the first connection it is tested that
-//   they do (gate_self_test.h); without that no connection is made.
+//   they do (ack_gate.h); without that no connection is made.
 // - A watchdog cuts the connection when an acknowledgement has been held for kAckPatienceNs though
 // the
 //   drive does not refuse; the broker then sends again what was not acknowledged.
 // - A thread of its own ("mqtt-watch", monotonic clock) connects, subscribes and, after a loss,
 //   reconnects with full-jitter back-off, 0.5 to 60 s; after minutes when another client seems to
-//   use the same id (broker_patience.h). It subscribes once when the daemon starts
+//   use the same id (broker_socket.h). It subscribes once when the daemon starts
 //   and whenever the broker has forgotten the session; not at other reconnects, so that retained
 //   messages do not come again.
 //
@@ -72,7 +72,7 @@ struct MqttStatus {
 
 inline constexpr std::int64_t kAckPatienceNs = 30'000'000'000;
 // Without an answer or a message for so long, paho's client is taken for stuck, and made anew: its
-// own time limits are shorter. For questions of ours it grows: broker_patience.h.
+// own time limits are shorter. For questions of ours it grows: broker_socket.h.
 inline constexpr std::int64_t kAnswerPatienceNs = 15'000'000'000;
 
 // How often a subscription is asked for again that is not what was asked.

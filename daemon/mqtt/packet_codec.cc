@@ -2,8 +2,6 @@
 
 #include <cstdint>
 
-#include "mqtt/packet_reader.h"
-
 namespace edgecase::mqtt {
 namespace {
 

@@ -1,4 +1,4 @@
-#include "mqtt/presets.h"
+#include "mqtt/topic_rule.h"
 
 #include <algorithm>
 #include <string>

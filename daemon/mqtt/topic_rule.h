@@ -1,5 +1,5 @@
 // One [[mqtt.rule]] of the configuration, compiled: which topics it takes and what it makes of a
-// message. A rule without a preset has one route; a preset brings several (presets.h). Immutable
+// message. A rule without a preset has one route; a preset brings several (presets.cc). Immutable
 // once compiled, so any thread may use it.
 #pragma once
 
@@ -12,12 +12,34 @@
 
 #include "config/settings.h"
 #include "edgecase/result.h"
-#include "mqtt/message_time.h"
 #include "mqtt/topic_template.h"
 #include "wire/reading.h"
 #include "wire/time_zone.h"
 
 namespace edgecase::mqtt {
+
+// The time a message carries, in the ways devices write it. Exact: decimals are read as decimals,
+// never through float64; digits below a nanosecond are cut.
+
+enum class TimeFormat : std::uint8_t { Auto, Rfc3339, Unix, UnixMs, UnixUs, UnixNs };
+
+// "auto", "rfc3339", "unix", "unix_ms", "unix_us", "unix_ns".
+Result<TimeFormat> parse_time_format(std::string_view name);
+
+// Auto takes RFC 3339, or a number whose size tells its unit: below 10^11 seconds (year 5138),
+// below 10^14 milliseconds, below 10^17 microseconds, else nanoseconds. RFC 3339 is taken with `T`
+// or a space, with `Z`, `+01:00`, `+0100` or `+01`; a time without an offset is an error.
+// InvalidArgument also for what int64 nanoseconds cannot hold.
+// With a zone, a time without an offset is what clocks there show.
+Result<std::int64_t> parse_message_time_ns(std::string_view text, TimeFormat format,
+                                           const wire::TimeZone* zone = nullptr);
+
+// "2026-11-20T14:00:00" without an offset: local time of a place we do not know.
+bool is_time_without_offset(std::string_view text);
+
+// Whether the time at that JSON pointer says when a device was last heard, rather than when its
+// values were measured: zigbee2mqtt's `last_seen`.
+bool says_last_heard(std::string_view pointer);
 
 enum class PayloadKind : std::uint8_t { Auto, Number, Json, Text, Bytes };
 
@@ -111,5 +133,16 @@ struct Subscription {
 // What to subscribe to: every route's filter once, without those that another one covers, so that
 // a broker does not deliver a message twice.
 std::vector<Subscription> subscriptions_of(const std::vector<TopicRule>& rules);
+
+// Topic layouts and payload shapes of widely used firmware and bridges, as ready-made routes. What
+// each one takes and how it names things: daemon/mqtt/DESIGN.md.
+
+// zigbee2mqtt, tasmota, shelly, esphome, homeassistant, ttn.
+const std::vector<std::string_view>& preset_names();
+
+// The routes of preset `name`, in the order in which they are tried. With a `topic`, that template
+// alone is subscribed to and gets the preset's way of reading payloads. InvalidArgument names the
+// key that is wrong.
+Result<std::vector<Route>> preset_routes(std::string_view name, std::string_view topic);
 
 }  // namespace edgecase::mqtt

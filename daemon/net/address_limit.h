@@ -6,7 +6,7 @@
 #include <string>
 #include <unordered_map>
 
-#include "auth/authenticator.h"
+#include "auth/token_store.h"
 #include "edgecase/mutex.h"
 
 namespace edgecase::net {

@@ -5,7 +5,7 @@
 #include <optional>
 #include <utility>
 
-#include "catalog/erased.h"
+#include "catalog/catalog.h"
 #include "catalog/tier_spaces.h"
 #include "wire/reading_key.h"
 

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "auth/sha256.h"
+#include "auth/hashing.h"
 #include "report/compliance_report.h"
 
 namespace edgecase::report {

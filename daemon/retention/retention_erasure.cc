@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "catalog/erased.h"
+#include "catalog/catalog.h"
 #include "retention/retention_records.h"
 #include "retention/retention_service.h"
 

@@ -4,7 +4,7 @@
 #include <tuple>
 #include <utility>
 
-#include "catalog/erased.h"
+#include "catalog/catalog.h"
 #include "retention/retention_records.h"
 #include "retention/wanted_rules.h"
 #include "wire/big_endian.h"

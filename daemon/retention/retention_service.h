@@ -26,7 +26,6 @@
 #include <vector>
 
 #include "catalog/catalog.h"
-#include "catalog/set_aside.h"
 #include "catalog/tier_spaces.h"
 #include "edgecase/engine.h"
 #include "edgecase/mutex.h"
@@ -168,7 +167,7 @@ class RetentionService {
                bool has_new_series) EC_EXCLUDES(mutex_);
   std::uint64_t generation() const { return generation_.load(); }
 
-  // Plans what is erased with its names (catalog/erased.h): `take` gets the keys of what topics
+  // Plans what is erased with its names (catalog/catalog.h): `take` gets the keys of what topics
   // said of it, and of the rules that name an erased device; returns these. Nothing changes while
   // change_lock() is held: until forget() has followed the durable removal of the keys. It brings
   // the engine's rules in line, as the next open() does.

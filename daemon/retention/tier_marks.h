@@ -18,7 +18,6 @@
 #include <vector>
 
 #include "catalog/catalog.h"
-#include "catalog/erased.h"
 #include "edgecase/mutex.h"
 #include "edgecase/write_batch.h"
 #include "wire/reading.h"

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "auth/sha256.h"
+#include "auth/hashing.h"
 #include "edgecase/bytes.h"
 #include "edgecase/random.h"
 #include "edgecase/result.h"

@@ -14,7 +14,7 @@
 #include <string>
 
 #include "flow/mqtt_store.h"
-#include "mqtt/message_time.h"
+#include "mqtt/topic_rule.h"
 #include "support/mosquitto_broker.h"
 #include "support/temp_directory.h"
 #include "support/test_data.h"

@@ -55,7 +55,7 @@ DAEMON = {
 # daemon only the door to it.
 CLI_DAEMON_FOLDERS = ["wire", "config"]
 # With net/ and tls/ the command line connects to a daemon through the daemon's own TLS.
-CLI_DAEMON_HEADERS = ["app/serve.h", "app/audit_check.h", "app/lost_readings.h", "net/channel.h", "net/socket.h",
+CLI_DAEMON_HEADERS = ["app/serve.h", "app/store_faults.h", "net/channel.h", "net/socket.h",
                       "tls/tls_client.h", "sign/signed_json.h"]
 
 # Third-party headers and the places that may name them.

@@ -12,10 +12,9 @@
 #include <string_view>
 #include <vector>
 
-#include "auth/authenticator.h"
+#include "auth/token_store.h"
 #include "config/settings.h"
 #include "ingest/ingest_pipeline.h"
-#include "mqtt/listener/session_records.h"
 #include "mqtt/listener/session_table.h"
 #include "mqtt/message_group.h"
 #include "mqtt/packet_codec.h"

@@ -14,15 +14,15 @@
 #include <memory>
 #include <string>
 
-#include "auth/authenticator.h"
+#include "auth/token_store.h"
 #include "config/settings.h"
 #include "edgecase/clock.h"
 #include "edgecase/engine.h"
 #include "edgecase/random.h"
 #include "ingest/ingest_pipeline.h"
 #include "mqtt/device_names.h"
+#include "mqtt/message_group.h"
 #include "mqtt/rejected_messages.h"
-#include "mqtt/sink_counters.h"
 #include "mqtt/topic_rule.h"
 #include "net/channel.h"
 #include "observe/logger.h"

@@ -13,7 +13,6 @@
 #include "edgecase/mutex.h"
 #include "mqtt/listener/conversation.h"
 #include "mqtt/listener/mqtt_listener.h"
-#include "mqtt/listener/session_records.h"
 #include "mqtt/listener/session_table.h"
 #include "mqtt/message_committer.h"
 #include "net/address_limit.h"

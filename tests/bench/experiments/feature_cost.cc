@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "bench/daemon_comparison.h"
 #include "bench/experiments/gdpr_records.h"
+#include "bench/feature_costs.h"
 #include "bench/ycsb_numbers.h"
 #include "edgecase/clock.h"
 #include "edgecase/random.h"

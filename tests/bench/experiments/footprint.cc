@@ -1,12 +1,11 @@
 #include <algorithm>
 
+#include "bench/child_process.h"
 #include "bench/daemon_process.h"
 #include "bench/directories.h"
 #include "bench/experiments/experiments.h"
-#include "bench/histogram.h"
-#include "bench/interrupt.h"
-#include "bench/line_load.h"
-#include "bench/process_usage.h"
+#include "bench/loads.h"
+#include "bench/report.h"
 
 namespace edgecase::cli::bench {
 namespace {

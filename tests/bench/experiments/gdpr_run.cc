@@ -8,12 +8,11 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "bench/child_process.h"
 #include "bench/daemon_process.h"
 #include "bench/directories.h"
 #include "bench/experiments/gdpr_client.h"
-#include "bench/interrupt.h"
-#include "bench/line_load.h"
-#include "bench/process_usage.h"
+#include "bench/loads.h"
 #include "bench/ycsb_numbers.h"
 #include "edgecase/clock.h"
 #include "wire/routes.h"

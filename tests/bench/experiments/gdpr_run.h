@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "bench/bench_options.h"
-#include "bench/histogram.h"
+#include "bench/report.h"
 #include "edgecase/result.h"
 
 namespace edgecase::cli::bench {

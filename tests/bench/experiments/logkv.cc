@@ -7,11 +7,10 @@
 #include <chrono>
 #include <cstdio>
 
+#include "bench/child_process.h"
 #include "bench/comparison.h"
 #include "bench/experiments/logkv_commands.h"
-#include "bench/histogram.h"
-#include "bench/interrupt.h"
-#include "bench/process_usage.h"
+#include "bench/report.h"
 #include "bench/store_load.h"
 #include "bench/store_session.h"
 #include "edgecase/options.h"

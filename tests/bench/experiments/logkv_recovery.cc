@@ -16,8 +16,7 @@
 #include "bench/child_process.h"
 #include "bench/directories.h"
 #include "bench/experiments/experiments.h"
-#include "bench/histogram.h"
-#include "bench/interrupt.h"
+#include "bench/report.h"
 #include "bench/store_load.h"
 #include "bench/store_session.h"
 

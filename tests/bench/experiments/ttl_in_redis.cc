@@ -3,11 +3,10 @@
 #include <algorithm>
 #include <vector>
 
+#include "bench/child_process.h"
 #include "bench/directories.h"
 #include "bench/experiments/experiments.h"
-#include "bench/overwriting_store.h"
 #include "bench/peers/redis_process.h"
-#include "bench/process_usage.h"
 #include "bench/ttl.h"
 #include "bench/workloads.h"
 #include "output.h"

@@ -10,9 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "bench/child_process.h"
 #include "bench/comparison.h"
-#include "bench/interrupt.h"
-#include "bench/process_usage.h"
 #include "bench/store_load.h"
 #include "bench/store_session.h"
 #include "bench/ycsb_numbers.h"

@@ -8,9 +8,9 @@
 #include <cmath>
 #include <cstdio>
 
+#include "bench/child_process.h"
 #include "bench/comparison.h"
 #include "bench/directories.h"
-#include "bench/interrupt.h"
 #include "bench/store_session.h"
 
 namespace edgecase::cli::bench {

@@ -7,7 +7,7 @@
 #include <memory>
 #include <string>
 
-#include "bench/bench_store.h"
+#include "bench/bench_options.h"
 #include "edgecase/result.h"
 
 namespace edgecase::cli::bench {

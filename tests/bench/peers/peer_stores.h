@@ -1,7 +1,7 @@
 // The peers that this build found, as BenchStores.
 #pragma once
 
-#include "bench/bench_store.h"
+#include "bench/bench_options.h"
 
 namespace edgecase::cli::bench {
 

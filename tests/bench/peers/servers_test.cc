@@ -4,7 +4,7 @@
 
 #include <filesystem>
 
-#include "bench/line_load.h"
+#include "bench/loads.h"
 #include "bench/peers/influx_process.h"
 #include "bench/peers/redis_process.h"
 #include "support/temp_directory.h"

@@ -1,9 +1,12 @@
-#include "backup/backup_index.h"
-
 #include <doctest/doctest.h>
 
 #include <fstream>
+#include <sstream>
 
+#include "backup/backup_index.h"
+#include "edgecase/random.h"
+#include "import/gzip_reader.h"
+#include "import/reading_source.h"
 #include "support/temp_directory.h"
 
 namespace edgecase::cli {
@@ -71,6 +74,108 @@ TEST_CASE("backup index: of one that was broken off, whole lines count") {
   CHECK(read_progress(directory.path()).value().files.size() == 2);
   test::write_file(path, head.substr(0, 5));
   CHECK(read_progress(directory.path()).status().code() == StatusCode::Corruption);
+}
+
+namespace {
+
+std::string read_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+Status unpack(const std::string& path, std::string& out) {
+  EC_ASSIGN_OR_RETURN(const std::unique_ptr<GzipReader> reader, GzipReader::open(path));
+  while (true) {
+    EC_ASSIGN_OR_RETURN(const bool more, reader->read(out));
+    if (!more) return ok();
+  }
+}
+
+void pack(const std::string& path, std::string_view text) {
+  const auto file = GzipFile::create(path).value();
+  REQUIRE(file->write(text).ok());
+  REQUIRE(file->commit().ok());
+  CHECK(file->size_bytes() == read_file(path).size());
+}
+
+}  // namespace
+
+TEST_CASE("gzip: what was written is read back, and damage is found wherever it is") {
+  const edgecase::test::TempDirectory directory;
+  const std::string path = directory / "x.gz";
+  SeededRandom random(20261122);
+  std::string text;
+  for (int i = 0; i < 100'000; ++i) text += std::to_string(random.next() % 1000) + "\n";
+  pack(path, text);
+  std::string out;
+  CHECK(unpack(path, out).ok());
+  CHECK(out == text);
+
+  const std::string bytes = read_file(path);
+  CHECK(bytes.size() < text.size());
+  for (const std::size_t cut :
+       {std::size_t{0}, std::size_t{5}, bytes.size() / 2, bytes.size() - 1}) {
+    CAPTURE(cut);
+    test::write_file(path, bytes.substr(0, cut));
+    out.clear();
+    CHECK(unpack(path, out).code() == StatusCode::Corruption);
+  }
+  for (int i = 0; i < 50; ++i) {
+    std::string damaged = bytes;
+    // The first ten bytes name no content: time, system.
+    const std::size_t at = 10 + random.next() % (bytes.size() - 10);
+    damaged[at] = static_cast<char>(damaged[at] ^ (1 << (random.next() % 8)));
+    CAPTURE(at);
+    test::write_file(path, damaged);
+    out.clear();
+    CHECK_FALSE((unpack(path, out).ok() && out == text));
+  }
+  // Two, one behind the other, are one.
+  test::write_file(path, bytes + bytes);
+  out.clear();
+  CHECK(unpack(path, out).ok());
+  CHECK(out == text + text);
+  CHECK(GzipReader::open(directory / "none").status().code() == StatusCode::NotFound);
+}
+
+TEST_CASE("gzip: readings in lines longer and shorter than what is read at once") {
+  const edgecase::test::TempDirectory directory;
+  const std::string path = directory / "x.ndjson.gz";
+  std::string text;
+  std::size_t count = 0;
+  for (const std::size_t size :
+       {std::size_t{0}, std::size_t{10}, std::size_t{3'000'000}, std::size_t{100}}) {
+    text += R"({"namespace":"n","device":"d","sensor":"s","time":)" + std::to_string(count++) +
+            R"(,"value":")" + std::string(size, 'x') + "\"}\n";
+  }
+  text += "no reading\n";
+  text += R"({"namespace":"n","device":"d","sensor":"s","time":9,"value":1})";  // without an end
+  pack(path, text);
+  const std::string none;
+  const auto source = ReadingSource::open(path, "", none).value();
+  std::size_t read = 0;
+  wire::ReadingBatch batch;
+  while (true) {
+    batch.clear();
+    const auto more = source->next(batch);
+    REQUIRE(more.ok());
+    if (!*more) break;
+    read += batch.readings.size();
+  }
+  CHECK(read == count + 1);
+  CHECK(source->bad_lines() == 1);
+  REQUIRE(source->errors().size() == 1);
+  CHECK(source->errors().front().line == count + 1);
+
+  const std::string table = directory / "x.csv.gz";
+  pack(table, "device,sensor,time,value\nd,s,0,1\nd,s,1,2\n");
+  const std::string plant = "plant";
+  const auto rows = ReadingSource::open(table, "", plant).value();
+  batch.clear();
+  CHECK(rows->next(batch).value());
+  CHECK(batch.readings.size() == 2);
 }
 
 }  // namespace edgecase::cli

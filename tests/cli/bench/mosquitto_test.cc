@@ -7,8 +7,8 @@
 #include <cerrno>
 #include <filesystem>
 
-#include "bench/mqtt_load.h"
-#include "bench/process_usage.h"
+#include "bench/child_process.h"
+#include "bench/loads.h"
 #include "support/temp_directory.h"
 
 using namespace edgecase;

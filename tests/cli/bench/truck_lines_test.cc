@@ -1,4 +1,4 @@
-#include "bench/truck_lines.h"
+#include "bench/ingest_http.h"
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-#include "audit/record_names.h"
+#include "audit/record.h"
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-#include "audit/spare_pages.h"
+#include "audit/page.h"
 
 #include <doctest/doctest.h>
 
@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "audit/page.h"
 #include "daemon/audit/store_sealer.h"
 #include "support/memory_file_system.h"
 #include "support/test_share.h"

@@ -1,4 +1,4 @@
-#include "auth/authenticator.h"
+#include "auth/token_store.h"
 
 #include <doctest/doctest.h>
 

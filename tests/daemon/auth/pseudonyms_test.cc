@@ -1,4 +1,4 @@
-#include "auth/pseudonyms.h"
+#include "auth/hashing.h"
 
 #include <doctest/doctest.h>
 

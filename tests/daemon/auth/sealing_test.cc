@@ -1,4 +1,4 @@
-#include "auth/sealing.h"
+#include "auth/hashing.h"
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-#include "auth/sha256.h"
+#include "auth/hashing.h"
 
 #include <doctest/doctest.h>
 

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
+#include "catalog/catalog.h"
 #include "catalog/device_records.h"
-#include "catalog/erased.h"
 #include "edgecase/random.h"
 #include "support/counting_engine.h"
 #include "support/model_engine.h"

@@ -8,8 +8,8 @@
 #include <thread>
 #include <vector>
 
+#include "catalog/catalog.h"
 #include "catalog/catalog_format.h"
-#include "catalog/erased.h"
 #include "support/model_engine.h"
 
 using namespace edgecase;

@@ -1,4 +1,4 @@
-#include "catalog/recent_records.h"
+#include "catalog/device_index.h"
 
 #include <doctest/doctest.h>
 
@@ -8,8 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "catalog/device_index.h"
-#include "catalog/erased.h"
+#include "catalog/catalog.h"
 #include "support/model_engine.h"
 
 namespace edgecase::catalog {

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "catalog/erased.h"
+#include "catalog/catalog.h"
 #include "support/model_engine.h"
 
 using namespace edgecase;

@@ -2,7 +2,6 @@
 
 #include <doctest/doctest.h>
 
-#include "config/key_file.h"
 #include "config/settings_table.h"
 #include "support/temp_directory.h"
 

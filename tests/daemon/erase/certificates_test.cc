@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "daemon/erase/erase_room.h"
-#include "erase/erase_records.h"
+#include "erase/erase_jobs.h"
 #include "support/test_share.h"
 
 namespace edgecase::erase {

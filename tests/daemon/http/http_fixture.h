@@ -13,12 +13,12 @@
 #include <string>
 #include <string_view>
 
-#include "auth/authenticator.h"
+#include "auth/token_store.h"
 #include "catalog/catalog.h"
 #include "config/settings.h"
 #include "edgecase/random.h"
+#include "erase/erase_jobs.h"
 #include "erase/erase_service.h"
-#include "erase/erase_worker.h"
 #include "http/http_server.h"
 #include "ingest/ingest_pipeline.h"
 #include "net/socket.h"

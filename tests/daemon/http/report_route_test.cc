@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "auth/sha256.h"
+#include "auth/hashing.h"
 #include "daemon/http/http_fixture.h"
 #include "report/owner_report.h"
 #include "sign/signed_json.h"

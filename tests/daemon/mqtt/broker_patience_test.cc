@@ -1,4 +1,4 @@
-#include "mqtt/broker_patience.h"
+#include "mqtt/broker_socket.h"
 
 #include <doctest/doctest.h>
 

@@ -6,7 +6,7 @@
 #include <sstream>
 
 #include "daemon/mqtt/mqtt_fixture.h"
-#include "mqtt/broker_address.h"
+#include "mqtt/broker_socket.h"
 #include "mqtt/mqtt_source.h"
 #include "net/socket.h"
 #include "support/mosquitto_broker.h"

@@ -1,4 +1,4 @@
-#include "mqtt/message_time.h"
+#include "mqtt/topic_rule.h"
 
 #include <doctest/doctest.h>
 

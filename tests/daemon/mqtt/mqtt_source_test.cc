@@ -6,7 +6,7 @@
 
 #include "daemon/mqtt/listener/listener_fixture.h"
 #include "daemon/mqtt/mqtt_fixture.h"
-#include "mqtt/broker_patience.h"
+#include "mqtt/broker_socket.h"
 #include "mqtt/paho_client.h"
 #include "support/mosquitto_broker.h"
 

@@ -1,4 +1,4 @@
-#include "mqtt/subscribed_filters.h"
+#include "mqtt/connection.h"
 
 #include <doctest/doctest.h>
 

@@ -11,8 +11,8 @@
 
 #include "daemon/mqtt/listener/packets.h"
 #include "daemon/mqtt/mqtt_fixture.h"
+#include "mqtt/device_names.h"
 #include "mqtt/listener/mqtt_listener.h"
-#include "mqtt/record_namespace.h"
 #include "net/socket.h"
 #include "support/loopback.h"
 #include "support/mosquitto_broker.h"

@@ -1,4 +1,4 @@
-#include "mqtt/listener/session_records.h"
+#include "mqtt/listener/session_table.h"
 
 #include <doctest/doctest.h>
 
@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "edgecase/random.h"
-#include "mqtt/record_namespace.h"
+#include "mqtt/device_names.h"
 #include "support/model_engine.h"
 
 using namespace edgecase;
