@@ -295,7 +295,8 @@ Status Unsent::expire_sent(const std::map<std::string, State>& all, std::int64_t
     return ok();
   };
   bool is_any = false;
-  for (const auto& [name, state] : all) {
+  for (const auto& each : all) {
+    const State& state = each.second;
     if (!state.is_held) continue;
     const Status looked = each_series(state.watch, [&](const catalog::SeriesEntry& series) {
       const wire::Keeping keeping = rules_->keeping(series);

@@ -208,14 +208,14 @@ class WindowRows final : public PointSource {
     if (numbers.empty()) return ok();
     cut(numbers);
     if (ends_.empty()) return ok();
-    const std::size_t count = ends_.back();
+    const wire::Numbers taken = numbers.first(ends_.back());
     for (std::size_t i = 0; i < functions_.size(); ++i)
-      EC_TRY(functions_[i].reducer->reduce(numbers.first(count), ends_, made_.columns[i]));
+      EC_TRY(functions_[i].reducer->reduce(taken, ends_, made_.columns[i]));
     note_last(true);
     const std::int64_t last_ns = made_.times_ns.back();
     feed_->end({last_ns, last_ns + plan_.grid.every_ns()});
     window_ns_ = last_ns + plan_.grid.every_ns();
-    return feed_->take_held(count);
+    return feed_->step_over(taken);
   }
 
   // Finds where windows end, and adds their times. Where fill() has something between two, it

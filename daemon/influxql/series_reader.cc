@@ -244,7 +244,7 @@ Result<bool> SeriesReader::take_many(std::vector<std::int64_t>& times_ns,
   times_ns.insert(times_ns.end(), held.times_ns.begin(), held.times_ns.end());
   numbers.bits.insert(numbers.bits.end(), held.bits.begin(), held.bits.end());
   numbers.has.resize(numbers.bits.size(), 1);
-  EC_TRY(take_held(held.size()));
+  EC_TRY(step_over(held));
   return true;
 }
 
@@ -305,12 +305,11 @@ wire::Numbers SeriesReader::held_numbers() const {
   return numbers.is_float == (kind_ == Cell::Kind::Float) ? numbers : wire::Numbers();
 }
 
-Status SeriesReader::take_held(std::size_t count) {
-  const wire::Numbers numbers = scan_->held_numbers();
-  EC_TRY(account_.count_points(count));
-  note_read(numbers.times_ns[0], numbers.times_ns[count - 1]);
-  EC_TRY(scan_->go_on(count));
-  scan_->skip(count);
+Status SeriesReader::step_over(const wire::Numbers& taken) {
+  EC_TRY(account_.count_points(taken.size()));
+  note_read(taken.times_ns.front(), taken.times_ns.back());
+  EC_TRY(scan_->go_on(taken.size()));
+  scan_->skip(taken.size());
   return check_moved();
 }
 
@@ -335,9 +334,9 @@ Status SeriesReader::feed_from_scan(const Window& window, ValueTaker& taker) {
   // What is damaged it has stepped over.
   if (!scan_->valid() || !window.contains(scan_->time_ns())) return ok();
   if (!numbers.empty() && numbers.is_float == is_float) {
-    const std::size_t count = numbers.count_within(window.from_ns, last_ns);
-    EC_TRY(taker.take(numbers.first(count)));
-    return take_held(count);
+    const wire::Numbers taken = numbers.first(numbers.count_within(window.from_ns, last_ns));
+    EC_TRY(taker.take(taken));
+    return step_over(taken);
   }
   Held held;
   EC_ASSIGN_OR_RETURN(const bool is_value, read_reading(held));

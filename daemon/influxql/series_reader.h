@@ -61,9 +61,10 @@ class SeriesReader {
   Result<std::optional<std::int64_t>> next_time();
   Status feed(const Window& window, ValueTaker& taker);
   // Behind that: numbers that it holds already, from next_time() on, if all are of its type; and to
-  // step over the first of them, which somebody has taken.
+  // step over the first of them, which somebody has `taken`. Asked once more it may have none: what
+  // is erased meanwhile is read anew.
   wire::Numbers held_numbers() const;
-  Status take_held(std::size_t count);
+  Status step_over(const wire::Numbers& taken);
   // Before that. `tells_lacks`: what lies on a drive that is away is passed over, as what is
   // damaged is. Where windows lack it: whether this one does, and the next time at which one does
   // behind (against the order of time: before) `told_ns`.

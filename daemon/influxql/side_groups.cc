@@ -192,8 +192,9 @@ Result<SideGroups::Taken> SideGroups::next(std::size_t place, const UnitKey& key
     if (!state_->pop(piece, account.asking().reach->patience)) return Taken::NotMade;
     EC_TRY(piece.status);
   } while (piece.place < place);  // nobody wanted the rest of that group
+  // Series came or went since the answer's own plan was made: that plan holds.
   if (piece.place != place || piece.key.name != key.name || piece.key.tags != key.tags)
-    return busy("series came or went while they were read: ask again");
+    return Taken::NotMade;
   given = piece.given;
   EC_TRY(account.add(piece.given, piece.left_out, piece.tiers, piece.points));
   if (piece.is_last) return Taken::End;

@@ -27,7 +27,7 @@ class SideGroups {
   bool has(std::size_t place) const { return place >= first_ && (place - first_) % 2 == 0; }
   enum class Taken : unsigned char { Rows, End, NotMade };
   // The next rows of a group that it has, waiting for them; what they are made of is added to the
-  // account, and to `given`. NotMade: the thread has ended without it. Busy: it found other groups.
+  // account, and to `given`. NotMade: the thread has ended without it, or found other groups.
   Result<Taken> next(std::size_t place, const UnitKey& key, ReadingAccount& account,
                      query::GivenReadings& given, NumberRows& rows);
 

@@ -70,9 +70,9 @@ wire::Numbers WindowFeed::held_numbers() const {
   return parts_.front().reader->held_numbers();
 }
 
-Status WindowFeed::take_held(std::size_t count) {
+Status WindowFeed::step_over(const wire::Numbers& taken) {
   heap_.clear();
-  EC_TRY(parts_.front().reader->take_held(count));
+  EC_TRY(parts_.front().reader->step_over(taken));
   return push(0);
 }
 

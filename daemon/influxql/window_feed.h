@@ -32,9 +32,9 @@ class WindowFeed {
   std::optional<std::size_t> next_column(const Window& window) const;
   Status feed(const Window& window, ValueTaker& taker);
   // The numbers from next_time() on that it holds already, where it has one series, of which
-  // nothing is lacking; and to step over the first of them, which somebody has taken.
+  // nothing is lacking; and to step over the first of them, which somebody has `taken`.
   wire::Numbers held_numbers() const;
-  Status take_held(std::size_t count);
+  Status step_over(const wire::Numbers& taken);
   // Whether some values of the column cannot be had of the window; and it is told.
   bool lacks(const Window& window, std::size_t column) const;
   void end(const Window& window);

@@ -328,6 +328,8 @@ class ForwardFlow(unittest.TestCase):
             until(lambda name=name: board.is_current(name), f"{name} has everything")
 
         def verify(name):
+            if name == "victoria":
+                victoria.show_all()
             done = board.place.cli("forward", "verify", name, "--json")
             self.assertIn(done.returncode, (0, 6), done.stderr)
             document = json.loads(done.stdout)

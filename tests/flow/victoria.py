@@ -3,6 +3,7 @@ import shutil
 import socket
 import subprocess
 import tempfile
+import urllib.request
 
 from daemon_process import TIME_LIMIT_SECONDS, until
 from influxd import Influxd
@@ -26,6 +27,11 @@ class Victoria:
                 return True
         except OSError:
             return False
+
+    def show_all(self):
+        """What it has taken is found by questions from now on, not within the seconds that it takes by itself."""
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/internal/force_flush", timeout=60) as answer:
+            assert answer.status == 200, answer.status
 
     def stop(self):
         self.process.kill()

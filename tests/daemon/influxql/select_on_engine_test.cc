@@ -218,11 +218,13 @@ struct SharedQuestion {
   std::atomic<int> asked = 0;
   FreeTurn turn;
   query::Reach reach;
+  std::function<void()> before_it = [] {};  // the second thread begins
 
   std::unique_ptr<influxql::RowSource> ask(EngineRoom& room, const std::string& text) {
     reach.patience = &turn;
     reach.second_turn = [this]() -> std::unique_ptr<Patience> {
       ++asked;
+      before_it();
       return std::make_unique<FreeTurn>();
     };
     auto statements = influxql::parse_statements(text, 1);
@@ -265,6 +267,31 @@ TEST_CASE("select on the engine: two threads answer what one does") {
     const auto rows = left.ask(room, text);
     influxql::SeriesHead head;
     for (int i = 0; i < 4; ++i) CHECK(rows->next_series(head).value());
+  }
+}
+
+TEST_CASE("select on the engine: a series that comes as a second thread begins changes nothing") {
+  // One more group, or as many with another one among them.
+  for (const std::string limit : {"", " SLIMIT 24"}) {
+    EngineRoom room;
+    constexpr int kDevices = 24;
+    for (int i = 0; i < kDevices; ++i) room.fill("d" + std::to_string(i), i, 9'000, tenth);
+    REQUIRE(room.engine->flush().ok());
+    const std::string text = "SELECT mean(value) FROM m WHERE time >= " + std::to_string(kStart) +
+                             " AND time < " + std::to_string(kStart + 10'000 * kSecond) +
+                             " GROUP BY time(10s), device" + limit;
+    const EngineRoom::Answer alone = room.ask(text);
+    SharedQuestion shared;
+    shared.before_it = [&] { room.fill("a", 0, 900, tenth); };
+    const auto rows = shared.ask(room, text);
+    std::string answer;
+    const Status status = test::SelectRoom::append_rows(*rows, answer, false);
+    REQUIRE_MESSAGE(status.ok(), status.to_string());
+    CHECK(shared.asked == 1);
+    std::istringstream parts(answer);
+    std::vector<std::string> words;
+    for (std::string word; parts >> word;) words.push_back(word);
+    CHECK(words == alone.words);
   }
 }
 
