@@ -68,8 +68,8 @@ class Board:
         self.daemon = Daemon(self.place)
 
     def reload(self):
-        self.daemon.process.send_signal(signal.SIGHUP)
         count = self.daemon.log().count("configuration read again")
+        self.daemon.process.send_signal(signal.SIGHUP)
         until(lambda: self.daemon.log().count("configuration read again") > count, "the configuration is read")
 
     def write(self, lines):
