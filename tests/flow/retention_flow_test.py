@@ -174,8 +174,9 @@ class Residue(RetentionFlow):
             logged, flushed = canary(source), canary(source)
             expires_ns = time.time_ns() + wait * 10**9
             for text in (flushed, logged):
-                self.post([f'm,device=d{i % 7} text="{text}-{i}" {expires_ns - 3600 * 10**9 - i}'
-                           for i in range(2_000)] +
+                # Times of their own: what replaces another takes its bytes away before they expire.
+                begin_ns = expires_ns - 3600 * 10**9 - (2_000 if text == flushed else 0)
+                self.post([f'm,device=d{i % 7} text="{text}-{i}" {begin_ns - i}' for i in range(2_000)] +
                           [f"m,device=d{i % 7} value={i} {time.time_ns() + i}" for i in range(2_000)])
                 count += 2_000
                 if text == flushed:
