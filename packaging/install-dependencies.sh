@@ -25,7 +25,7 @@ packages_of() {
   case $1 in
     build) echo g++ cmake ninja-build pkg-config git libcpp-httplib-dev libpaho-mqtt-dev libmbedtls-dev \
       nettle-dev libcli11-dev nlohmann-json3-dev doctest-dev libtomlplusplus-dev zlib1g-dev liblz4-dev \
-      libre2-dev ;;
+      libre2-dev libzstd-dev ;;
     tests) echo mosquitto mosquitto-clients curl openssl python3 python3-paho-mqtt pyflakes3 iproute2 \
       e2fsprogs xfsprogs btrfs-progs f2fs-tools ;;
     readers) echo fish zsh groff-base jq influxdb influxdb-client python3-influxdb \

@@ -95,6 +95,23 @@ edgecase_unpack(lz4 lz4)
 edgecase_third_party(lz4 ${lz4}/lib/lz4.c)
 target_include_directories(edgecase_third_party_lz4 SYSTEM PUBLIC ${lz4}/lib)
 
+# Without its slower levels, older formats, dictionaries of training and threads: a fifth of the whole.
+edgecase_unpack(zstd zstd)
+set(zstd_sources common/entropy_common common/error_private common/fse_decompress common/xxhash common/zstd_common
+  compress/fse_compress compress/hist compress/huf_compress compress/zstd_compress compress/zstd_compress_literals
+  compress/zstd_compress_sequences compress/zstd_compress_superblock compress/zstd_fast
+  compress/zstd_ldm compress/zstd_preSplit
+  decompress/huf_decompress decompress/zstd_ddict decompress/zstd_decompress decompress/zstd_decompress_block)
+list(TRANSFORM zstd_sources PREPEND ${zstd}/lib/)
+list(TRANSFORM zstd_sources APPEND .c)
+edgecase_third_party(zstd ${zstd_sources})
+target_compile_definitions(edgecase_third_party_zstd PRIVATE ZSTD_LEGACY_SUPPORT=0 ZSTD_DISABLE_ASM=1 DYNAMIC_BMI2=0
+  ZSTD_STRIP_ERROR_STRINGS=1 ZSTD_NO_INLINE=1 HUF_FORCE_DECOMPRESS_X1=1 ZSTD_FORCE_DECOMPRESS_SEQUENCES_SHORT=1
+  ZSTD_EXCLUDE_DFAST_BLOCK_COMPRESSOR=1 ZSTD_EXCLUDE_GREEDY_BLOCK_COMPRESSOR=1 ZSTD_EXCLUDE_LAZY_BLOCK_COMPRESSOR=1
+  ZSTD_EXCLUDE_LAZY2_BLOCK_COMPRESSOR=1 ZSTD_EXCLUDE_BTLAZY2_BLOCK_COMPRESSOR=1
+  ZSTD_EXCLUDE_BTOPT_BLOCK_COMPRESSOR=1 ZSTD_EXCLUDE_BTULTRA_BLOCK_COMPRESSOR=1)
+target_include_directories(edgecase_third_party_zstd SYSTEM PUBLIC ${zstd}/lib)
+
 # The last of Debian's without Abseil. Its tables are made as Debian makes them, of its data of Unicode.
 edgecase_unpack(re2 re2)
 edgecase_unpack(unicode-data unicode)

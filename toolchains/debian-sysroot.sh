@@ -18,7 +18,7 @@ root=$(cd "$2" && pwd)
 
 packages="libc6-dev libstdc++6 libcpp-httplib-dev libpaho-mqtt-dev libmbedtls-dev nettle-dev
   libtomlplusplus-dev nlohmann-json3-dev libcli11-dev doctest-dev zlib1g-dev liblz4-dev
-  libre2-dev"
+  libre2-dev libzstd-dev"
 complete=$root/.complete
 if [ "$(cat "$complete" 2>/dev/null)" = "$packages" ]; then exit 0; fi
 rm -rf "$root"

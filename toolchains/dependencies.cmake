@@ -51,6 +51,9 @@ target_include_directories(edgecase_third_party_lz4 SYSTEM INTERFACE ${LZ4_INCLU
 target_link_libraries(edgecase_third_party_lz4 INTERFACE ${LZ4_LIBRARY})
 add_library(edgecase::third_party_lz4 ALIAS edgecase_third_party_lz4)
 
+pkg_check_modules(ZSTD REQUIRED IMPORTED_TARGET libzstd)
+add_library(edgecase::third_party_zstd ALIAS PkgConfig::ZSTD)
+
 # Its headers name Abseil's from the release of 2023 on: pkg-config knows which.
 pkg_check_modules(RE2 REQUIRED IMPORTED_TARGET re2)
 add_library(edgecase::third_party_re2 ALIAS PkgConfig::RE2)

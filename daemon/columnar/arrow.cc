@@ -1,11 +1,11 @@
 #include "columnar/arrow.h"
 
-#include <lz4.h>
-
 #include <algorithm>
 #include <bit>
 #include <cstring>
 #include <utility>
+
+#include "wire/packer.h"
 
 namespace edgecase::columnar {
 namespace {
@@ -198,34 +198,13 @@ std::string message(FlatBuffer& flat, Header kind, Place header, std::size_t bod
   return flat.finish(flat.end());
 }
 
-// An LZ4 frame of one block. Its head never changes, and so does the check of it: version 1, blocks
-// that stand alone, of at most 4 MiB.
-constexpr std::string_view kFrameHead("\x04\x22\x4d\x18\x60\x70\x73", 7);
-constexpr std::size_t kFrameBlockMaxBytes = 4u << 20;
-
 // False: it would be no shorter.
 bool append_packed(std::string_view bytes, std::string& out) {
   const std::size_t begin = out.size();
   append_little(static_cast<std::int64_t>(bytes.size()), out);
-  out.append(kFrameHead);
-  while (!bytes.empty()) {
-    const std::string_view block = bytes.substr(0, kFrameBlockMaxBytes);
-    bytes.remove_prefix(block.size());
-    const std::size_t head_at = out.size();
-    const std::size_t room = block.size() - 1;
-    out.resize(head_at + sizeof(std::uint32_t) + room);
-    const int packed = LZ4_compress_default(block.data(), out.data() + head_at + 4,
-                                            static_cast<int>(block.size()), static_cast<int>(room));
-    if (packed <= 0) {
-      out.resize(begin);
-      return false;
-    }
-    out.resize(head_at + sizeof(std::uint32_t) + static_cast<std::size_t>(packed));
-    for (std::size_t i = 0; i < sizeof(std::uint32_t); ++i)
-      out[head_at + i] = static_cast<char>(packed >> (8 * i));
-  }
-  append_little(std::uint32_t{0}, out);
-  return true;
+  if (wire::pack_once(wire::Coding::Zstd, bytes, out, bytes.size() - 1)) return true;
+  out.resize(begin);
+  return false;
 }
 
 // The buffers of a batch, and what its head says of them.
@@ -254,7 +233,7 @@ class Body {
     Place packing = 0;
     if (packs_) {
       flat.begin();
-      flat.field(0, std::int8_t{0});  // LZ4 frames
+      flat.field(0, std::int8_t{1});  // zstd
       packing = flat.end();
     }
     flat.begin();

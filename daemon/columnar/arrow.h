@@ -2,7 +2,7 @@
 // after another, and the footer that lists them. DESIGN.md has the picture. One thread.
 //
 // All names are told before the first batch: some readers take no later ones. Buffers of batches
-// are packed by LZ4 where that makes them shorter: a column without a value takes next to nothing.
+// are packed by zstd where that makes them shorter: a column without a value takes next to nothing.
 #pragma once
 
 #include <cstdint>

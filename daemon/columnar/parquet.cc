@@ -1,7 +1,5 @@
 #include "columnar/parquet.h"
 
-#include <zlib.h>
-
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -9,8 +7,8 @@
 #include <utility>
 
 #include "columnar/encodings.h"
+#include "wire/packer.h"
 #include "wire/version.h"
-#include "wire/zlib_memory.h"
 
 namespace edgecase::columnar {
 namespace {
@@ -27,7 +25,7 @@ enum class Encoding : std::uint8_t {
   RleDictionary = 8,
   ByteStreamSplit = 9
 };
-enum class Codec : std::uint8_t { Uncompressed = 0, Gzip = 2 };
+enum class Codec : std::uint8_t { Uncompressed = 0, Zstd = 6 };
 enum class Page : std::uint8_t { Data = 0, Dictionary = 2 };
 
 // Structures of parquet.thrift in Thrift's compact protocol: a field is the step from the number of
@@ -239,26 +237,6 @@ void encode_values(const Column& column, Chunk& chunk) {
   }
 }
 
-// False: it cannot be had, or is no shorter.
-bool gzip(const std::string& bytes, std::string& packed) {
-  constexpr int kLevel = 1;  // what is left after the encodings yields little more to a higher one
-  z_stream stream{};
-  stream.zalloc = wire::allocate_for_zlib;
-  stream.zfree = wire::give_back_for_zlib;
-  if (deflateInit2(&stream, kLevel, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) != Z_OK)
-    return false;
-  packed.resize(bytes.size());
-  // zlib does not write through next_in; its type is older than const.
-  stream.next_in = const_cast<Bytef*>(reinterpret_cast<const Bytef*>(bytes.data()));
-  stream.avail_in = static_cast<uInt>(bytes.size());
-  stream.next_out = reinterpret_cast<Bytef*>(packed.data());
-  stream.avail_out = static_cast<uInt>(packed.size());
-  const bool is_done = deflate(&stream, Z_FINISH) == Z_STREAM_END;
-  packed.resize(packed.size() - stream.avail_out);
-  deflateEnd(&stream);
-  return is_done;
-}
-
 void append_page(Page page, const std::string& bytes, std::size_t whole_bytes, std::size_t values,
                  Encoding encoding, std::string& out) {
   Thrift thrift(out);
@@ -289,8 +267,11 @@ std::uint64_t append_chunk(const Column& column, std::uint32_t rows, std::uint64
   std::string dictionary, data;
   const std::size_t raw_bytes = chunk.dictionary.size() + chunk.data.size();
   constexpr std::size_t kPackedMinBytes = 128;
-  const bool is_packed = raw_bytes >= kPackedMinBytes && gzip(chunk.data, data) &&
-                         (!has_dictionary || gzip(chunk.dictionary, dictionary)) &&
+  const auto pack = [](const std::string& bytes, std::string& to) {
+    return wire::pack_once(wire::Coding::Zstd, bytes, to, bytes.size());
+  };
+  const bool is_packed = raw_bytes >= kPackedMinBytes && pack(chunk.data, data) &&
+                         (!has_dictionary || pack(chunk.dictionary, dictionary)) &&
                          dictionary.size() + data.size() < raw_bytes - raw_bytes / 10;
   const std::size_t dictionary_bytes = chunk.dictionary.size(), data_bytes = chunk.data.size();
   if (!is_packed) {
@@ -319,7 +300,7 @@ std::uint64_t append_chunk(const Column& column, std::uint32_t rows, std::uint64
   if (has_dictionary) thrift.element(static_cast<std::int64_t>(Encoding::Plain));
   thrift.list(3, 8, 1);
   thrift.element(std::string_view(column.name));
-  thrift.choice(4, is_packed ? Codec::Gzip : Codec::Uncompressed);
+  thrift.choice(4, is_packed ? Codec::Zstd : Codec::Uncompressed);
   thrift.int64(5, rows);
   thrift.int64(6, static_cast<std::int64_t>(whole));
   thrift.int64(7, static_cast<std::int64_t>(written));

@@ -7,7 +7,7 @@
 //                 BYTE_STREAM_SPLIT
 //   bools, texts  PLAIN
 //
-// A column of a group is packed by gzip where that takes a tenth off. Each has its count of nulls;
+// A column of a group is packed by zstd where that takes a tenth off. Each has its count of nulls;
 // times and names also their least and greatest, by which readers pass over groups.
 #pragma once
 

@@ -1,12 +1,9 @@
 #include "forward/http_target.h"
 
-#include <zlib.h>
-
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
 #include <fstream>
-#include <new>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -19,9 +16,6 @@ namespace edgecase::forward {
 namespace {
 
 constexpr std::size_t kSecretMaxBytes = 4'096;
-constexpr int kGzipLevel = 4;  // lines hold little that a higher one finds
-constexpr int kGzipWindow = 15 + 16;
-constexpr int kGzipMemory = 8;
 
 // The first line of a file, which may have been replaced since.
 Result<std::string> read_secret(const std::string& path) {
@@ -61,34 +55,6 @@ Result<HttpClient::Options> options_of(const config::ForwardSettings& settings,
   return options;
 }
 
-// zlib's memory holds what it has packed: it is wiped as all is that C++ gives back.
-void* allocate_for_packing(void*, uInt items, uInt size) {
-  return ::operator new (std::size_t{items} * size, std::nothrow);
-}
-void give_back_after_packing(void*, void* memory) {
-  ::operator delete(memory);
-}
-
-bool pack(std::string_view text, std::string& packed) {
-  z_stream stream{};
-  stream.zalloc = allocate_for_packing;
-  stream.zfree = give_back_after_packing;
-  if (deflateInit2(&stream, kGzipLevel, Z_DEFLATED, kGzipWindow, kGzipMemory, Z_DEFAULT_STRATEGY) !=
-      Z_OK) {
-    return false;
-  }
-  packed.resize(deflateBound(&stream, text.size()));
-  // zlib reads, and says so nowhere in its types.
-  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
-  stream.avail_in = static_cast<uInt>(text.size());
-  stream.next_out = reinterpret_cast<Bytef*>(packed.data());
-  stream.avail_out = static_cast<uInt>(packed.size());
-  const bool is_done = deflate(&stream, Z_FINISH) == Z_STREAM_END;
-  packed.resize(packed.size() - stream.avail_out);
-  deflateEnd(&stream);
-  return is_done;
-}
-
 // The beginning of what it says of itself, in one line that a log can show.
 std::string said_by(const HttpAnswer& answer) {
   constexpr std::size_t kSaidMaxBytes = 200;
@@ -126,7 +92,11 @@ Result<std::unique_ptr<HttpTarget>> HttpTarget::create(const config::ForwardSett
 
 HttpTarget::HttpTarget(const config::ForwardSettings& settings, const config::ForwardTarget& target,
                        HttpClient::Options options, Clock& clock)
-    : settings_(settings), target_(target), client_(std::move(options), clock) {}
+    : settings_(settings),
+      target_(target),
+      client_(std::move(options), clock),
+      coding_(target.kind == config::ForwardKind::EdgeCase ? wire::Coding::Zstd
+                                                           : wire::Coding::Gzip) {}
 
 std::string HttpTarget::path_of(const std::string& database) const {
   if (target_.kind == config::ForwardKind::EdgeCase) return target_.path + wire::routes::kReadings;
@@ -178,13 +148,20 @@ Answer HttpTarget::carry(const std::string& database, std::string_view lines, st
   const Result<std::string> who = authorization();
   if (!who.ok()) return {.verdict = Verdict::Denied, .why = who.status().message()};
   const bool is_edgecase = target_.kind == config::ForwardKind::EdgeCase;
-  std::string headers = "User-Agent: edgecase\r\nContent-Encoding: gzip\r\nContent-Type: ";
+  std::string headers = "User-Agent: edgecase\r\nContent-Encoding: ";
+  headers.append(wire::name_of(coding_)).append("\r\nContent-Type: ");
   headers += is_edgecase ? "application/x-ndjson\r\n" : "text/plain; charset=utf-8\r\n";
   headers += *who;
-  if (!pack(lines, packed_)) return {.verdict = Verdict::Later, .why = "no memory for gzip"};
+  if (!wire::pack_once(coding_, lines, packed_))
+    return {.verdict = Verdict::Later, .why = "no memory for packing"};
   sent_bytes_ += packed_.size();
   const Result<HttpAnswer> answer = client_.post(path_of(database), headers, packed_);
   packed_.clear();
+  constexpr int kUnknownCoding = 415;
+  if (answer.ok() && answer->status == kUnknownCoding && coding_ == wire::Coding::Zstd) {
+    coding_ = wire::Coding::Gzip;  // an older one, or what stands before it
+    return carry(database, lines, count);
+  }
   if (answer.ok()) return judge(*answer, count);
   const bool is_stopped = answer.status().code() == StatusCode::Cancelled;
   return {.verdict = is_stopped ? Verdict::Stopped : Verdict::Away,

@@ -12,6 +12,7 @@
 #include "forward/answer.h"
 #include "forward/eraser.h"
 #include "forward/http_client.h"
+#include "wire/packer.h"
 
 namespace edgecase::forward {
 
@@ -48,6 +49,7 @@ class HttpTarget final : public Carrier, public Asked {
   const config::ForwardSettings settings_;
   const config::ForwardTarget target_;
   HttpClient client_;
+  wire::Coding coding_;  // zstd until it says that it takes none
   std::string packed_;
   std::uint64_t sent_bytes_ = 0;
 };

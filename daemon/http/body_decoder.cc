@@ -1,14 +1,21 @@
+// Memory of one's own, and what a frame's head says, zstd calls experimental; every version
+// since 1.3 has had both.
+#define ZSTD_STATIC_LINKING_ONLY
 #include "http/body_decoder.h"
 
 #include <zlib.h>
+#include <zstd.h>
+#include <zstd_errors.h>
 
 #include <algorithm>
 #include <charconv>
 #include <limits>
+#include <memory>
 #include <system_error>
 #include <utility>
+#include <vector>
 
-#include "wire/zlib_memory.h"
+#include "wire/codec_memory.h"
 
 namespace edgecase::http {
 namespace {
@@ -18,6 +25,10 @@ constexpr std::size_t kInflateStepBytes = 64u << 10;
 constexpr std::size_t kUnmeasuredBytes = 2u << 20;
 constexpr int kWindowBits = 15;
 constexpr int kGzipWrapper = 16;
+
+std::string over_limit_text(std::size_t limit_bytes) {
+  return "the body has more than " + std::to_string(limit_bytes) + " bytes after decompression";
+}
 
 // string::reserve() takes twice what there was, if that is more.
 void reserve_exactly(std::size_t bytes, std::string& body) {
@@ -37,8 +48,8 @@ std::uint32_t stated_gzip_bytes(std::string_view compressed) {
   return stated;
 }
 
-int window_bits(ContentCoding coding, std::string_view compressed) {
-  if (coding == ContentCoding::Gzip) return kWindowBits + kGzipWrapper;
+int window_bits(wire::Coding coding, std::string_view compressed) {
+  if (coding == wire::Coding::Gzip) return kWindowBits + kGzipWrapper;
   // A zlib header is 8 in the low bits, and a multiple of 31 as a 16-bit number.
   if (compressed.size() >= 2) {
     const auto first = static_cast<unsigned char>(compressed[0]);
@@ -50,7 +61,7 @@ int window_bits(ContentCoding coding, std::string_view compressed) {
 
 class Inflater {
  public:
-  Inflater(std::string_view compressed, ContentCoding coding) {
+  Inflater(std::string_view compressed, wire::Coding coding) {
     ready_ = inflateInit2(&stream_, window_bits(coding, compressed)) == Z_OK;
     // zlib does not write through next_in; its type is older than const.
     stream_.next_in = const_cast<Bytef*>(reinterpret_cast<const Bytef*>(compressed.data()));
@@ -81,7 +92,7 @@ class Inflater {
   static z_stream fresh_stream() {
     z_stream stream{};
     stream.zalloc = wire::allocate_for_zlib;
-    stream.zfree = wire::give_back_for_zlib;
+    stream.zfree = wire::give_back_for_codec;
     return stream;
   }
 
@@ -92,11 +103,11 @@ class Inflater {
 // What a step means, if not that there is more.
 enum class StepEnd : unsigned char { More, Done, Refused };
 
-StepEnd judge_step(Inflater& inflater, ContentCoding coding, int outcome, std::size_t filled,
+StepEnd judge_step(Inflater& inflater, wire::Coding coding, int outcome, std::size_t filled,
                    Refusal& refusal) {
   if (outcome == Z_STREAM_END) {
     if (!inflater.input_left()) return StepEnd::Done;
-    if (coding == ContentCoding::Gzip && inflater.next_member()) return StepEnd::More;
+    if (coding == wire::Coding::Gzip && inflater.next_member()) return StepEnd::More;
     refusal = bad_request("the compressed body is followed by something else");
     return StepEnd::Refused;
   }
@@ -110,7 +121,7 @@ StepEnd judge_step(Inflater& inflater, ContentCoding coding, int outcome, std::s
 }
 
 // How much the rest of a body is, or why it is refused, found out in little memory.
-Refusal measure(Inflater& inflater, ContentCoding coding, std::size_t limit_bytes,
+Refusal measure(Inflater& inflater, wire::Coding coding, std::size_t limit_bytes,
                 const std::string& over_limit, std::size_t& total) {
   std::string scratch(kInflateStepBytes, '\0');
   Refusal refusal;
@@ -123,6 +134,120 @@ Refusal measure(Inflater& inflater, ContentCoding coding, std::size_t limit_byte
     if (judge_step(inflater, coding, outcome, filled, refusal) != StepEnd::More) return refusal;
   }
 }
+
+// Frames of zstd, one behind another. What they hold is added up before any of it is kept: a bomb
+// may be of many small ones.
+class ZstdBody {
+ public:
+  ZstdBody(std::string_view compressed, std::size_t limit_bytes, net::BudgetShare& share)
+      : left_(compressed),
+        over_limit_(over_limit_text(limit_bytes)),
+        limit_bytes_(limit_bytes),
+        share_(share) {}
+  ~ZstdBody() { share_.shrink(window_bytes_); }
+  ZstdBody(const ZstdBody&) = delete;
+  ZstdBody& operator=(const ZstdBody&) = delete;
+
+  Refusal decode(std::string& body) {
+    if (decoder_ == nullptr) return overloaded("no memory for decompression");
+    while (!left_.empty()) {
+      const Refusal refusal = add_frame();
+      if (refusal.http_status != 0) return refusal;
+    }
+    // Before a byte of it is kept: what frames say of themselves may be a lie.
+    if (!share_.grow(total_bytes_)) return overloaded("too many request bodies are being received");
+    reserve_exactly(total_bytes_, body);
+    for (const Frame& frame : frames_) {
+      const std::size_t before = body.size();
+      body.resize(before + frame.size_bytes);
+      const std::size_t filled =
+          ZSTD_decompressDCtx(decoder_.get(), body.data() + before, frame.size_bytes,
+                              frame.packed.data(), frame.packed.size());
+      if (filled != frame.size_bytes) return bad_request("the compressed body is damaged");
+    }
+    return {};
+  }
+
+ private:
+  struct Free {
+    void operator()(ZSTD_DCtx* decoder) const { ZSTD_freeDCtx(decoder); }
+  };
+  struct Frame {
+    std::string_view packed;
+    std::size_t size_bytes = 0;
+  };
+
+  Refusal add_frame() {
+    ZSTD_frameHeader head;
+    const std::size_t lacks = ZSTD_getFrameHeader(&head, left_.data(), left_.size());
+    const std::size_t frame_bytes = ZSTD_findFrameCompressedSize(left_.data(), left_.size());
+    if (ZSTD_isError(lacks) != 0) {
+      return bad_request(frames_.empty() ? "the compressed body is damaged"
+                                         : "the compressed body is followed by something else");
+    }
+    if (lacks > 0 || ZSTD_getErrorCode(frame_bytes) == ZSTD_error_srcSize_wrong)
+      return bad_request("the compressed body is cut short");
+    if (ZSTD_isError(frame_bytes) != 0) return bad_request("the compressed body is damaged");
+    if (++frame_count_ > kZstdFramesMax) {
+      return too_large("the compressed body has more than " + std::to_string(kZstdFramesMax) +
+                       " frames");
+    }
+    const std::string_view packed = left_.substr(0, frame_bytes);
+    left_.remove_prefix(frame_bytes);
+    if (head.frameType == ZSTD_skippableFrame) return {};
+    unsigned long long size = head.frameContentSize;
+    const bool is_told = size != ZSTD_CONTENTSIZE_UNKNOWN;
+    const std::size_t room = limit_bytes_ - total_bytes_;
+    if (is_told && size > room) return too_large(over_limit_);
+    // What it says may be a lie, and takes memory before that shows.
+    if (!is_told || size > std::max(kUnmeasuredBytes, packed.size() * 8)) {
+      const Refusal refusal = measure_frame(packed, head, room, size);
+      if (refusal.http_status != 0) return refusal;
+    }
+    frames_.push_back({packed, static_cast<std::size_t>(size)});
+    total_bytes_ += size;
+    return {};
+  }
+
+  // How much a frame holds, found out in the memory of its window.
+  Refusal measure_frame(std::string_view frame, const ZSTD_frameHeader& head, std::size_t room,
+                        unsigned long long& size) {
+    if (head.windowSize > kZstdWindowMaxBytes) {
+      return too_large("the compressed body looks back more than " +
+                       std::to_string(kZstdWindowMaxBytes) + " bytes");
+    }
+    if (head.windowSize > window_bytes_) {
+      if (!share_.grow(head.windowSize - window_bytes_))
+        return overloaded("too many request bodies are being received");
+      window_bytes_ = head.windowSize;
+    }
+    ZSTD_DCtx_reset(decoder_.get(), ZSTD_reset_session_only);
+    std::string scratch(kInflateStepBytes, '\0');
+    ZSTD_inBuffer in{frame.data(), frame.size(), 0};
+    size = 0;
+    for (std::size_t lacks = 1; lacks != 0;) {
+      ZSTD_outBuffer out{scratch.data(), scratch.size(), 0};
+      lacks = ZSTD_decompressStream(decoder_.get(), &out, &in);
+      size += out.pos;
+      if (size > room) return too_large(over_limit_);
+      const bool is_stuck = lacks != 0 && in.pos == in.size && out.pos < out.size;
+      if (ZSTD_isError(lacks) != 0 || is_stuck)
+        return bad_request("the compressed body is damaged");
+    }
+    return {};
+  }
+
+  std::string_view left_;
+  std::vector<Frame> frames_;
+  std::size_t frame_count_ = 0;  // with those that hold nothing
+  std::size_t total_bytes_ = 0;
+  const std::string over_limit_;
+  const std::size_t limit_bytes_;
+  net::BudgetShare& share_;
+  std::uint64_t window_bytes_ = 0;  // taken from the share
+  const std::unique_ptr<ZSTD_DCtx, Free> decoder_{
+      ZSTD_createDCtx_advanced({wire::allocate_for_zstd, wire::give_back_for_codec, nullptr})};
+};
 
 }  // namespace
 
@@ -185,14 +310,14 @@ ChunkedDecoder::Progress ChunkedDecoder::size_line(std::string_view line, std::s
   return Progress::NeedMore;
 }
 
-Refusal inflate_body(std::string_view compressed, ContentCoding coding, std::size_t limit_bytes,
+Refusal inflate_body(std::string_view compressed, wire::Coding coding, std::size_t limit_bytes,
                      net::BudgetShare& share, std::string& body) {
   body.clear();
-  const std::string over_limit =
-      "the body has more than " + std::to_string(limit_bytes) + " bytes after decompression";
   if (compressed.empty()) return {};
+  if (coding == wire::Coding::Zstd) return ZstdBody(compressed, limit_bytes, share).decode(body);
+  const std::string over_limit = over_limit_text(limit_bytes);
   const std::uint32_t stated =
-      coding == ContentCoding::Gzip ? stated_gzip_bytes(compressed) : std::uint32_t{0};
+      coding == wire::Coding::Gzip ? stated_gzip_bytes(compressed) : std::uint32_t{0};
   if (compressed.size() > std::numeric_limits<uInt>::max()) return too_large(over_limit);
   Inflater inflater(compressed, coding);
   if (!inflater.ready()) return overloaded("no memory for decompression");

@@ -37,10 +37,15 @@ class ChunkedDecoder {
   std::size_t trailer_bytes_ = 0;
 };
 
-// Undoes `coding`; gzip may have several members, deflate comes with zlib's wrapper or without, as
-// clients differ. The result is at most `limit_bytes` long and taken from the budget while it
-// grows. Refuses: 400 truncated, damaged or followed by something else; 413; 503 over budget.
-Refusal inflate_body(std::string_view compressed, ContentCoding coding, std::size_t limit_bytes,
+// Frames of zstd in one body, and how far back one may look: what RFC 9659 has clients keep to.
+inline constexpr std::size_t kZstdFramesMax = 4'096;
+inline constexpr std::size_t kZstdWindowMaxBytes = 8u << 20;
+
+// Undoes `coding`; gzip may have several members, zstd several frames, deflate comes with zlib's
+// wrapper or without, as clients differ. The result is at most `limit_bytes` long and taken from
+// the budget while it grows, as is what zstd looks back on. Refuses: 400 truncated, damaged or
+// followed by something else; 413; 503 over budget.
+Refusal inflate_body(std::string_view compressed, wire::Coding coding, std::size_t limit_bytes,
                      net::BudgetShare& share, std::string& body);
 
 }  // namespace edgecase::http

@@ -449,7 +449,7 @@ bool Front::drop_revoked(Connection& connection) {
 Front::Answered Front::answer(Connection& connection, ReceivedRequest& request, bool may_wait,
                               Settlement& settlement) {
   connection.close_after_output = !request.head.keep_alive || stopping_;
-  if (request.head.coding != ContentCoding::Identity) {
+  if (request.head.coding != wire::Coding::Identity) {
     std::string decoded;
     const Refusal refusal =
         inflate_body(request.body, request.head.coding,
@@ -457,7 +457,7 @@ Front::Answered Front::answer(Connection& connection, ReceivedRequest& request, 
     if (refusal.http_status != 0) return refuse_request(connection, request.head, refusal);
     request.share.shrink(request.body.size());
     request.body = std::move(decoded);
-    request.head.coding = ContentCoding::Identity;
+    request.head.coding = wire::Coding::Identity;
   }
   // What a believed proxy hands on counts for whoever asked it.
   std::optional<net::AddressShare> asker_share;

@@ -166,7 +166,7 @@ constexpr std::array kRefused = {
     Refused{408, "Head or body came too slowly."},
     Refused{413, "The body, or what it holds, is larger than a limit."},
     Refused{414, "The target is too long."},
-    Refused{415, "Content-Encoding is none of gzip, deflate, identity."},
+    Refused{415, "Content-Encoding is none of gzip, zstd, deflate, identity."},
     Refused{417, "Something else than 100-continue is expected."},
     Refused{431, "The head is larger than a limit."},
     Refused{500, "What it is about is damaged on the drive."},

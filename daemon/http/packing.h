@@ -1,16 +1,12 @@
-// Answers in gzip, for clients that take it (Accept-Encoding).
+// Answers in gzip or zstd, for clients that take it (Accept-Encoding).
 //
 // Text and JSON are packed: whole bodies from kPackedMinBytes on, and what is sent in pieces. Each
 // piece leaves whole with its part of the stream: nothing of it waits in the packer, so that what
 // is erased meanwhile can still be dropped (answer_stream.h), and a reader sees it at once. A cut
-// answer has no gzip trailer, as it has no last chunk.
-// One thread an answer; about 270 KB while it lasts.
+// answer lacks the end of its coding, as it has no last chunk.
 #pragma once
 
 #include <cstddef>
-#include <memory>
-#include <string>
-#include <string_view>
 
 #include "http/request_head.h"
 
@@ -20,17 +16,6 @@ struct Response;
 
 // Below this the head grows by as much as the body shrinks.
 inline constexpr std::size_t kPackedMinBytes = 1'024;
-
-class Packer {
- public:
-  // Null: there is no memory for it.
-  static std::unique_ptr<Packer> create();
-  virtual ~Packer() = default;
-  // Appends all of `piece` to `out`, packed. False: it failed, and the answer with it.
-  [[nodiscard]] virtual bool pack(std::string_view piece, std::string& out) = 0;
-  // Appends the end.
-  [[nodiscard]] virtual bool finish(std::string& out) = 0;
-};
 
 // Packs the body, or has the pieces packed when they are sent, where the client takes it and it
 // pays; says in the head what depends on Accept-Encoding.

@@ -62,13 +62,13 @@ void answer_file(Call& call, std::string_view name) {
   }
   const std::string_view gzip(reinterpret_cast<const char*>(file->gzip), file->gzip_bytes);
   std::string body;
-  if (call.request.takes_gzip) {
+  if (call.request.accepts.gzip > 0) {
     response.set_header("Content-Encoding", "gzip");
     body = gzip;
   } else {
     net::ByteBudget budget(file->bytes + kInflateSpareBytes);
     net::BudgetShare share(budget);
-    const Refusal refusal = inflate_body(gzip, ContentCoding::Gzip, file->bytes, share, body);
+    const Refusal refusal = inflate_body(gzip, wire::Coding::Gzip, file->bytes, share, body);
     if (!refusal.status.ok()) return call.answer_error(refusal.status);
   }
   call.answer_text(200, media_type_of(name), std::move(body));

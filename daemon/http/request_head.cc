@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <optional>
 #include <system_error>
 
 #include "wire/percent.h"
@@ -48,18 +49,42 @@ bool list_holds(std::string_view list, std::string_view word) {
   return false;
 }
 
-// Whether Accept-Encoding takes gzip: it is named, and not with a weight of nothing.
-bool takes_gzip(std::string_view list) {
+// `q=0.5` behind a coding, in thousandths; one that cannot be read is none.
+std::uint16_t weight_of(std::string_view parameter) {
+  constexpr std::uint16_t kWhole = 1'000;
+  parameter = trim(parameter);
+  if (parameter.empty()) return kWhole;
+  if (!equal_ignoring_case(parameter.substr(0, 2), "q=")) return 0;
+  parameter.remove_prefix(2);
+  if (parameter.empty() || (parameter[0] != '0' && parameter[0] != '1')) return 0;
+  std::uint16_t weight = parameter[0] == '1' ? kWhole : 0;
+  if (weight == kWhole || parameter.size() == 1) return weight;
+  if (parameter[1] != '.' || parameter.size() > 5) return 0;
+  std::uint16_t step = kWhole / 10;
+  for (const char digit : parameter.substr(2)) {
+    if (digit < '0' || digit > '9') return 0;
+    weight = static_cast<std::uint16_t>(weight + (digit - '0') * step);
+    step /= 10;
+  }
+  return weight;
+}
+
+// "*" is the old coding: who names none may know no newer one.
+AcceptedCodings accepted_codings(std::string_view list) {
+  AcceptedCodings accepted;
+  std::optional<std::uint16_t> gzip, any;
   while (!list.empty()) {
     const std::string_view element = list.substr(0, list.find(','));
     list.remove_prefix(std::min(element.size() + 1, list.size()));
     const std::size_t semicolon = std::min(element.find(';'), element.size());
-    if (!equal_ignoring_case(trim(element.substr(0, semicolon)), "gzip")) continue;
-    const std::string_view weight = element.substr(semicolon);
-    return weight.find("q=0") == std::string_view::npos ||
-           weight.find_first_of("123456789") != std::string_view::npos;
+    const std::string_view name = trim(element.substr(0, semicolon));
+    const std::uint16_t weight = weight_of(element.substr(std::min(semicolon + 1, element.size())));
+    if (equal_ignoring_case(name, "gzip") || equal_ignoring_case(name, "x-gzip")) gzip = weight;
+    if (equal_ignoring_case(name, "zstd")) accepted.zstd = weight;
+    if (name == "*") any = weight;
   }
-  return false;
+  accepted.gzip = gzip.value_or(any.value_or(0));
+  return accepted;
 }
 
 std::string form_decoded(std::string_view text) {
@@ -200,7 +225,7 @@ bool HeadParser::known_header(std::string_view name, std::string_view value) {
     return true;
   }
   if (is("accept-encoding")) {
-    head_.takes_gzip = takes_gzip(value);
+    head_.accepts = accepted_codings(value);
     return true;
   }
   if (is("if-none-match")) return keep(head_.if_none_match, value);
@@ -253,12 +278,14 @@ bool HeadParser::content_encoding(std::string_view value) {
   if (seen_.content_encoding) return refuse(400, "Content-Encoding is given twice");
   seen_.content_encoding = true;
   if (value.empty() || equal_ignoring_case(value, "identity")) return true;
-  const bool gzip = equal_ignoring_case(value, "gzip") || equal_ignoring_case(value, "x-gzip");
-  if (!gzip && !equal_ignoring_case(value, "deflate")) {
-    return refuse(415, "Content-Encoding is none of gzip, deflate, identity");
+  const std::string_view name = equal_ignoring_case(value, "x-gzip") ? "gzip" : value;
+  for (const wire::Coding coding :
+       {wire::Coding::Gzip, wire::Coding::Zstd, wire::Coding::Deflate}) {
+    if (!equal_ignoring_case(name, wire::name_of(coding))) continue;
+    head_.coding = coding;
+    return true;
   }
-  head_.coding = gzip ? ContentCoding::Gzip : ContentCoding::Deflate;
-  return true;
+  return refuse(415, "Content-Encoding is none of gzip, zstd, deflate, identity");
 }
 
 bool HeadParser::finish() {
@@ -299,6 +326,11 @@ HeadOutcome refuse_all(Refusal& refusal, const char* why) {
 }
 
 }  // namespace
+
+wire::Coding AcceptedCodings::best() const {
+  if (gzip == 0 && zstd == 0) return wire::Coding::Identity;
+  return zstd >= gzip ? wire::Coding::Zstd : wire::Coding::Gzip;
+}
 
 void add_parameters(std::string_view text, Parameters& parameters) {
   while (!text.empty()) {

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "http/refusal.h"
+#include "wire/packer.h"
 
 namespace edgecase::http {
 
@@ -20,8 +21,15 @@ struct HeadLimits {
   std::size_t headers = 100;
 };
 
-enum class ContentCoding : unsigned char { Identity, Gzip, Deflate };
 enum class BodyFraming : unsigned char { Length, Chunked };
+
+// What Accept-Encoding says of the codings there are: weights in thousandths, 0: not taken.
+struct AcceptedCodings {
+  std::uint16_t gzip = 0, zstd = 0;
+
+  // zstd where both are as welcome: it takes half the time.
+  wire::Coding best() const;
+};
 
 // By name; a name may come more than once.
 using Parameters = std::multimap<std::string, std::string, std::less<>>;
@@ -36,13 +44,13 @@ struct RequestHead {
   bool expects_continue = false;
   bool reports_inline = false;  // what the answer does not hold, behind its body (wire/routes.h)
   BodyFraming framing = BodyFraming::Length;
-  ContentCoding coding = ContentCoding::Identity;
+  wire::Coding coding = wire::Coding::Identity;
   std::uint64_t content_length = 0;
   // Empty when the header was not sent.
   std::string host, origin, referer, user_agent, accept, content_type, sec_fetch_site;
   std::string page;           // kPageHeader
   std::string if_none_match;  // what the client has of the page
-  bool takes_gzip = false;
+  AcceptedCodings accepts;
   std::string authorization;  // holds a secret: never logged
   // A proxy handed it on: Forwarded, Via, or a header that begins with X-Forwarded-.
   bool is_forwarded = false;

@@ -15,6 +15,7 @@
 #include "http/answer_stream.h"
 #include "http/packing.h"
 #include "http/request_head.h"
+#include "wire/packer.h"
 
 namespace edgecase::http {
 
@@ -22,7 +23,7 @@ namespace edgecase::http {
 class PieceWriter {
  public:
   // `packer` may be null: pieces go as they are.
-  PieceWriter(AnswerStream& stream, bool is_chunked, Packer* packer = nullptr)
+  PieceWriter(AnswerStream& stream, bool is_chunked, wire::Packer* packer = nullptr)
       : stream_(stream), is_chunked_(is_chunked), packer_(packer) {}
 
   // False: the connection is to be cut.
@@ -36,7 +37,7 @@ class PieceWriter {
 
   AnswerStream& stream_;
   const bool is_chunked_;
-  Packer* const packer_;
+  wire::Packer* const packer_;
   std::uint64_t written_bytes_ = 0;
 };
 
@@ -49,8 +50,8 @@ struct Response {
   // As they are sent. Those of the body's framing and of the connection are added when it is.
   std::vector<std::pair<std::string, std::string>> headers = {};
   std::string body = {};
-  SendPiece pieces = {};                // in place of `body`
-  std::shared_ptr<Packer> packer = {};  // of pieces; null: they go as they are
+  SendPiece pieces = {};                      // in place of `body`
+  std::shared_ptr<wire::Packer> packer = {};  // of pieces; null: they go as they are
   // The length of all pieces. None: HTTP/1.1 gets chunks, HTTP/1.0 what comes until the end.
   std::optional<std::uint64_t> pieces_bytes = std::nullopt;
 

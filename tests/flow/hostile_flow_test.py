@@ -24,6 +24,7 @@ CROWD = 1_000
 PROBES = 200
 PROBE_SECONDS_MAX = 0.05 if LONG else 5
 GZIP = b"Content-Encoding: gzip\r\n"
+ZSTD = b"Content-Encoding: zstd\r\n"
 CHUNKED = (b"POST /write HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
            b"Transfer-Encoding: chunked\r\n\r\n")
 ANNOUNCED = b"\xff\xff\xff\x7f"  # 256 MB, the most that MQTT can say
@@ -33,6 +34,14 @@ def packed(mebibytes, wrapper=zlib.MAX_WBITS | 16):
     """So many of zeros, a thousand to one."""
     packer = zlib.compressobj(9, zlib.DEFLATED, wrapper)
     return b"".join(packer.compress(bytes(MIB)) for _ in range(mebibytes)) + packer.flush()
+
+
+def packed_by_zstd(mebibytes, window_log=17):
+    """So many of zeros in one frame that does not say how much it holds: four bytes a block of 128 KiB."""
+    block = (128 << 10) << 3 | 1 << 1
+    blocks = [block] * (8 * mebibytes - 1) + [block | 1]
+    return (b"\x28\xb5\x2f\xfd\0" + bytes([(window_log - 10) << 3])
+            + b"".join(each.to_bytes(3, "little") + b"\0" for each in blocks))
 
 
 def head(headers):
@@ -130,6 +139,9 @@ class HostileFlow(HostileDaemon):
             ("gzip in members", post("/write", bomb * 2 + gzip.compress(b"m v=1"), GZIP), 413, over),
             ("deflate", post("/write", packed(mebibytes, zlib.MAX_WBITS),
                              b"Content-Encoding: deflate\r\n"), 413, over),
+            ("zstd", post("/write", packed_by_zstd(mebibytes), ZSTD), 413, over),
+            ("zstd, frame by frame", post("/write", packed_by_zstd(1) * mebibytes, ZSTD), 413, over),
+            ("zstd that looks far back", post("/write", packed_by_zstd(1, 30), ZSTD), 413, "looks back"),
             ("gzip of JSON", post("/api/v1/readings", lying, GZIP), 413, over),
             ("gzip in gzip", post("/write", gzip.compress(bomb), GZIP), 400, "unable to parse"),
             ("chunk of -2", [CHUNKED, b"-2\r\n"], 400, malformed),

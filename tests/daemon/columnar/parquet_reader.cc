@@ -1,7 +1,7 @@
 #include "daemon/columnar/parquet_reader.h"
 
 #include <doctest/doctest.h>
-#include <zlib.h>
+#include <zstd.h>
 
 #include <algorithm>
 
@@ -72,16 +72,7 @@ ThriftValue take_value(std::string_view& bytes, unsigned type) {
 
 std::string unpacked(std::string_view packed, std::size_t size) {
   std::string whole(size, '\0');
-  z_stream stream{};
-  REQUIRE(inflateInit2(&stream, 15 + 16) == Z_OK);
-  std::string copy(packed);
-  stream.next_in = reinterpret_cast<Bytef*>(copy.data());
-  stream.avail_in = static_cast<uInt>(copy.size());
-  stream.next_out = reinterpret_cast<Bytef*>(whole.data());
-  stream.avail_out = static_cast<uInt>(whole.size());
-  REQUIRE(inflate(&stream, Z_FINISH) == Z_STREAM_END);
-  CHECK(stream.avail_out == 0);
-  inflateEnd(&stream);
+  REQUIRE(ZSTD_decompress(whole.data(), size, packed.data(), packed.size()) == size);
   return whole;
 }
 
@@ -122,7 +113,7 @@ void read_chunk(const std::string& file, const ThriftValue& described, bool is_o
   std::string_view bytes(file);
   bytes = bytes.substr(static_cast<std::size_t>(begin), static_cast<std::size_t>(about[7].number));
   const std::size_t whole = bytes.size();
-  const bool is_packed = about[4].number == 2;
+  const bool is_packed = about[4].number == 6;
   const std::int64_t type = about[1].number;
   std::vector<std::string> dictionary;
   if (has_dictionary) {

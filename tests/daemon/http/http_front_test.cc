@@ -140,7 +140,10 @@ TEST_CASE("front: compressed and chunked bodies") {
   };
   const std::string two =
       compress("m,device=d val", Wrapper::Gzip) + compress("ue=1 1\n", Wrapper::Gzip);
+  std::string zstd;
+  REQUIRE(wire::pack_once(wire::Coding::Zstd, line, zstd));
   for (const Case& c : {Case{compress(line, Wrapper::Gzip), "Content-Encoding: gzip\r\n"},
+                        Case{zstd, "Content-Encoding: ZStd\r\n"},
                         Case{compress(line, Wrapper::Gzip), "Content-Encoding: X-GZIP\r\n"},
                         Case{compress(line, Wrapper::Zlib), "Content-Encoding: deflate\r\n"},
                         Case{compress(line, Wrapper::None), "Content-Encoding: deflate\r\n"},
