@@ -27,7 +27,7 @@ packages_of() {
       nettle-dev libcli11-dev nlohmann-json3-dev doctest-dev libtomlplusplus-dev zlib1g-dev liblz4-dev \
       libre2-dev libzstd-dev ;;
     tests) echo mosquitto mosquitto-clients curl openssl python3 python3-paho-mqtt pyflakes3 iproute2 \
-      e2fsprogs xfsprogs btrfs-progs f2fs-tools ;;
+      e2fsprogs xfsprogs btrfs-progs f2fs-tools zstd ;;
     readers) echo fish zsh groff-base jq influxdb influxdb-client python3-influxdb \
       golang-github-influxdata-influxdb1-client-dev \
       python3-pandas python3-pip python3-setuptools python3-wheel ;;
