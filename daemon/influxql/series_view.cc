@@ -207,9 +207,15 @@ Result<std::optional<wire::ValueType>> type_of_column(query::QueryService& servi
   return type;
 }
 
-Result<std::optional<wire::ValueType>> type_of_series(query::QueryService& service,
-                                                      const catalog::SeriesEntry& series) {
+namespace {
+
+// The type of the first reading, or of the last one; `is_any`: whether there are readings at all.
+Result<std::optional<wire::ValueType>> type_at_end(query::QueryService& service,
+                                                   const catalog::SeriesEntry& series,
+                                                   Direction direction, bool& is_any) {
+  is_any = false;
   ReadOptions options;
+  options.direction = direction;
   options.large_value_bytes = query::kLargeTextBytes;
   options.summaries = true;
   // Any reading will do; where none can be had, why.
@@ -222,16 +228,20 @@ Result<std::optional<wire::ValueType>> type_of_series(query::QueryService& servi
   auto scan =
       service.engine().scan(series.id.namespace_id, query::key_range(series.id, all), options);
   // A namespace that is dropped meanwhile has no types.
-  if (scan.status().code() == StatusCode::NotFound) return std::optional<wire::ValueType>();
+  if (scan.status().code() == StatusCode::NotFound) {
+    is_any = true;
+    return std::optional<wire::ValueType>();
+  }
   EC_TRY(scan.status());
   NumberSummary known;
-  if ((*scan)->valid() && (*scan)->take_summary({}, known))
+  is_any = (*scan)->valid();
+  if (is_any && (*scan)->take_summary({}, known))
     return std::optional(known.type == NumberType::Float ? wire::ValueType::Float64
                                                          : wire::ValueType::Int64);
   EC_TRY((*scan)->status());
-  if (!(*scan)->valid()) {
+  if (!is_any) {
     EC_TRY(away);
-    return type_of_tiers(service, series);
+    return std::optional<wire::ValueType>();
   }
   const ByteView bytes = (*scan)->value();
   if (!(*scan)->valid()) return (*scan)->status();
@@ -239,6 +249,26 @@ Result<std::optional<wire::ValueType>> type_of_series(query::QueryService& servi
   if (bytes.empty()) return std::optional(wire::ValueType::Text);
   if (!wire::decode_value(bytes, value)) return std::optional<wire::ValueType>();
   return std::optional(value.type);
+}
+
+}  // namespace
+
+Result<std::optional<wire::ValueType>> type_of_series(query::QueryService& service,
+                                                      const catalog::SeriesEntry& series) {
+  bool is_any = false;
+  EC_ASSIGN_OR_RETURN(const std::optional<wire::ValueType> first,
+                      type_at_end(service, series, Direction::Forward, is_any));
+  if (!is_any) return type_of_tiers(service, series);
+  if (first == wire::ValueType::Float64) return first;
+  // A client that writes a whole number, or that it has none, and numbers with a fraction then.
+  EC_ASSIGN_OR_RETURN(const std::optional<wire::ValueType> last,
+                      type_at_end(service, series, Direction::Reverse, is_any));
+  // InfluxDB's order, where types differ.
+  for (const wire::ValueType type : {wire::ValueType::Float64, wire::ValueType::Int64,
+                                     wire::ValueType::Text, wire::ValueType::Bool}) {
+    if (first == type || last == type) return std::optional(type);
+  }
+  return first ? first : last;
 }
 
 }  // namespace edgecase::influxql

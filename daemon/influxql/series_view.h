@@ -81,7 +81,8 @@ Result<std::optional<wire::ValueType>> type_of_column(query::QueryService& servi
                                                       std::int64_t every_ns,
                                                       wire::WindowColumn column);
 
-// The type of a series' first reading; nothing where it has none that can be read.
+// The type of a series' readings; nothing where none can be read. Where the first and the last one
+// differ, InfluxDB's order holds: float, integer, text, truth value. Those between are not read.
 Result<std::optional<wire::ValueType>> type_of_series(query::QueryService& service,
                                                       const catalog::SeriesEntry& series);
 

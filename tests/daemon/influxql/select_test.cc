@@ -356,4 +356,10 @@ TEST_CASE("select: types that differ by reading or by series become the one that
   CHECK(room.ask("SELECT v FROM m") == "m time v | 1 1 | 2 2.5");
   CHECK(room.ask("SELECT v::integer FROM m") == "m time v | 1 1 | 2 2");
   CHECK(room.ask("SELECT v::string FROM m") == "m time v | 3 x");
+  // A client that writes a whole number first, or that there is none.
+  REQUIRE(room.write("w v=1i 1\nw v=0.5 2\nn v=\"nil\" 1\nn v=0.5 2\nf v=0.5 1\nf v=\"nil\" 2\n"));
+  CHECK(room.ask("SELECT v FROM w") == "w time v | 1 1 | 2 0.5");
+  CHECK(room.ask("SELECT mean(v) FROM w") == "w time mean | 0s 0.75");
+  CHECK(room.ask("SELECT v FROM n") == "n time v | 2 0.5");
+  CHECK(room.ask("SELECT v FROM f") == "f time v | 1 0.5");
 }
