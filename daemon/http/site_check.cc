@@ -225,8 +225,14 @@ Result<std::string> presented_token(std::string_view authorization) {
   const std::size_t blank = std::min(text.find_first_of(" \t"), text.size());
   const std::string_view scheme = text.substr(0, blank);
   const std::string_view rest = without_blanks(text.substr(blank));
+  // Of `user:password`; one that is none of ours shows nothing.
+  const auto password_of = [](std::string_view pair) {
+    const std::string_view password = pair.substr(pair.find(':') + 1);
+    return std::string(password.starts_with(auth::kTokenPrefix) ? password : std::string_view());
+  };
   // Clients that were given no token send the scheme alone: as much as nothing.
-  if (is_scheme(scheme, "bearer") || is_scheme(scheme, "token")) return std::string(rest);
+  if (is_scheme(scheme, "bearer") || is_scheme(scheme, "token"))
+    return rest.find(':') == std::string_view::npos ? std::string(rest) : password_of(rest);
   if (!is_scheme(scheme, "basic")) {
     return not_allowed("Authorization is one of Bearer, Token and Basic here");
   }
@@ -234,10 +240,8 @@ Result<std::string> presented_token(std::string_view authorization) {
   const Status malformed = not_allowed("the header Authorization is malformed");
   const auto pair = wire::decode_base64(rest);
   if (!pair.ok()) return malformed;
-  const std::size_t colon = pair->find(':');
-  if (colon == std::string::npos) return malformed;
-  std::string password = pair->substr(colon + 1);
-  return password.starts_with(auth::kTokenPrefix) ? password : std::string();
+  if (pair->find(':') == std::string::npos) return malformed;
+  return password_of(*pair);
 }
 
 }  // namespace edgecase::http

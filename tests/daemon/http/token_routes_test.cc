@@ -108,6 +108,9 @@ TEST_CASE("tokens over HTTP: a scheme with nothing behind it is as if there were
                       Case{"Basic cm9vdA==", 401},  // root
                       Case{"Basic !", 401},
                       Case{"Token x", 401},
+                      Case{"Token root:root", 200},
+                      Case{"Token :", 200},
+                      Case{"Token root:ec1_none", 401},
                       Case{"Digest", 401}};
   for (const Case& c : cases) {
     CAPTURE(c.shown);
