@@ -6,6 +6,7 @@
 #include "http/influx_query.h"
 #include "http/refusal.h"
 #include "influxql/series_view.h"
+#include "wire/decimal.h"
 #include "wire/json_values.h"
 #include "wire/line_protocol.h"
 #include "wire/names.h"
@@ -165,7 +166,7 @@ std::optional<influxql::Parameter> bound_parameter(std::string_view type, const 
 Result<InfluxQuestion> question_of(const Call& call) {
   const RequestParameters given(call);
   InfluxQuestion question;
-  question.text = given.get("q");
+  question.text = wire::trimmed_text(given.get("q"));
   const std::string_view type = call.request.content_type;
   const bool is_text = type.starts_with(kInfluxQlType) || type.starts_with("text/plain");
   if (question.text.empty() && is_text) question.text = call.body();

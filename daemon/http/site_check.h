@@ -59,8 +59,8 @@ Status check_site(const RequestHead& head, Effect effect, const Sites& sites);
 auth::Principal asker(const RequestHead& head, const auth::Principal& connection,
                       const Sites& sites);
 
-// The token in `Bearer T`, `Token T` (clients of Influx v2), or in `Basic` and `Token USER:T`, where
-// it is the password and the user's name means nothing (clients of Influx v1, browsers). Empty for
+// The token in `Bearer T`, `Token T` (clients of Influx v2), or in `Basic` and `Token USER:T`,
+// where it is the password and the user means nothing (clients of Influx v1, browsers). Empty for
 // an empty header, for a scheme with nothing behind it (Telegraf without a token), and for a
 // password that is empty or none of ours: some clients of Influx v1 always send `root:root`, which
 // shows as little as nothing does. NotAllowed: another scheme, or malformed.

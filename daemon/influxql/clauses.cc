@@ -6,38 +6,49 @@
 
 #include "influxql/expression.h"
 #include "wire/reading.h"
+#include "wire/time_zone.h"
 
 namespace edgecase::influxql {
 namespace {
 
+// What InfluxDB says of a measurement's name with more parts than it has; it tells this place.
+std::string too_many(const std::vector<std::string>& parts) {
+  std::string made = "too many segments in ";
+  for (std::size_t i = 0; i + 1 < parts.size(); ++i)
+    made += parts[i].empty() ? "." : '"' + parts[i] + "\".";
+  return made + parts.back() + " at line 1, char 1";
+}
+
 // `m`, `/re/`, `rp.m`, `db.rp.m`, `db..m`; the last of them may be an expression.
 Result<Source> parse_measurement(TokenReader& reader) {
+  constexpr std::size_t kPartsMax = 3;
   Source source;
-  std::array<std::string, 3> parts;
-  std::size_t count = 0;
+  std::vector<std::string> parts;
   for (;;) {
+    EC_TRY(reader.count_node());
+    // `db..m`: the policy is the default one.
+    if (!parts.empty() && reader.next_is_joined(".")) {
+      reader.take();
+      parts.emplace_back();
+      continue;
+    }
     const Token token = reader.take_or_regex();
     if (token.kind == TokenKind::Regex) {
       source.regex = token.text;
-      ++count;
+      parts.emplace_back();
       break;
     }
-    if (token.is_symbol(".") && count == 1) {  // `db..m`: the policy is the default one
-      ++count;
-      continue;
-    }
-    const bool is_default = count == 0 && token.is_keyword("DEFAULT");
+    const bool is_default = parts.empty() && token.is_keyword("DEFAULT");
     if (token.kind != TokenKind::Identifier && !is_default)
       return TokenReader::unexpected(token, "identifier");
-    parts[count++] = is_default ? std::string(wire::kDefaultNamespace) : token.text;
-    if (!reader.peek().is_symbol(".")) break;
-    if (count == parts.size())
-      return TokenReader::wrong(token, "too many segments in " + token.text);
+    parts.push_back(is_default ? std::string(wire::kDefaultNamespace) : token.text);
+    if (!reader.next_is_joined(".")) break;
     reader.take();
   }
-  source.name = std::move(parts[count - 1]);
-  if (count >= 2) source.policy = std::move(parts[count - 2]);
-  if (count == 3) source.database = std::move(parts[0]);
+  if (parts.size() > kPartsMax) return TokenReader::wrong(too_many(parts));
+  source.name = std::move(parts.back());
+  if (parts.size() >= 2) source.policy = std::move(parts[parts.size() - 2]);
+  if (parts.size() == kPartsMax) source.database = std::move(parts[0]);
   return source;
 }
 
@@ -83,17 +94,24 @@ Status parse_field(TokenReader& reader, SelectStatement& select) {
   return ok();
 }
 
+// `fill(x)`, `tz(x)`: what is in the brackets. Nothing: it does not follow.
+Result<std::optional<std::vector<Expr>>> parse_arguments(TokenReader& reader,
+                                                         std::string_view upper_case,
+                                                         const std::string& name) {
+  if (!reader.next_is_word(upper_case)) return std::optional<std::vector<Expr>>();
+  EC_ASSIGN_OR_RETURN(Expr call, parse_expression(reader));
+  if (call.kind != ExprKind::Call) return TokenReader::wrong(name + " must be a function call");
+  return std::optional(std::move(call.operands));
+}
+
 Status parse_fill(TokenReader& reader, SelectStatement& select) {
-  if (!reader.take_if_word("FILL")) return ok();
-  if (!reader.take_if_symbol("(")) return TokenReader::wrong("fill must be a function call");
-  reader.look_beyond(true);
+  EC_ASSIGN_OR_RETURN(const auto arguments, parse_arguments(reader, "FILL", "fill"));
+  if (!arguments) return ok();
   constexpr std::string_view kNone =
       "fill requires an argument, e.g.: 0, null, none, previous, linear";
   constexpr std::string_view kWrong = "expected number argument in fill()";
-  if (reader.peek().is_symbol(")")) return TokenReader::wrong(kNone);
-  EC_ASSIGN_OR_RETURN(const Expr argument, parse_expression(reader));
-  if (reader.peek().is_symbol(",")) return TokenReader::wrong(kNone);
-  EC_TRY(reader.expect_symbol(")"));
+  if (arguments->size() != 1) return TokenReader::wrong(kNone);
+  const Expr& argument = arguments->front();
   select.has_fill = true;
   switch (argument.kind) {
     case ExprKind::Integer:
@@ -127,11 +145,14 @@ Status parse_fill(TokenReader& reader, SelectStatement& select) {
 
 // The last of all: `tz('Area/City')`.
 Status parse_zone(TokenReader& reader, SelectStatement& select) {
-  if (!reader.take_if_word("TZ")) return ok();
-  if (!reader.take_if_symbol("(")) return TokenReader::wrong("tz must be a function call");
-  if (reader.peek().is_symbol(")")) return TokenReader::wrong("tz requires exactly one argument");
-  EC_ASSIGN_OR_RETURN(select.time_zone, reader.expect_text());
-  return reader.expect_symbol(")");
+  EC_ASSIGN_OR_RETURN(const auto arguments, parse_arguments(reader, "TZ", "tz"));
+  if (!arguments) return ok();
+  if (arguments->size() != 1) return TokenReader::wrong("tz requires exactly one argument");
+  if (arguments->front().kind != ExprKind::Text)
+    return TokenReader::wrong("expected string argument in tz()");
+  select.time_zone = arguments->front().text;
+  const bool is_known = wire::TimeZone::find(select.time_zone).ok();
+  return is_known ? ok() : TokenReader::wrong("unable to find time zone " + select.time_zone);
 }
 
 }  // namespace
@@ -173,7 +194,12 @@ Status parse_order(TokenReader& reader, bool& is_descending) {
   is_descending = reader.take_if("DESC");
   if (!is_descending && !reader.take_if("ASC") && !is_named)
     return reader.unexpected("identifier, ASC, DESC");
-  return reader.peek().is_symbol(",") ? TokenReader::wrong(kTimeOnly) : ok();
+  if (!reader.peek().is_symbol(",")) return ok();
+  while (reader.take_if_symbol(",")) {
+    EC_TRY(reader.expect_name().status());
+    if (!reader.take_if("DESC")) reader.take_if("ASC");
+  }
+  return TokenReader::wrong(kTimeOnly);
 }
 
 Status parse_count(TokenReader& reader, std::string_view keyword, std::int64_t& count) {

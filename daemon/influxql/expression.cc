@@ -101,7 +101,7 @@ Result<Expr> parse_float(const Token& token) {
 
 // `::float` and the like behind a name; `::field` and `::tag` behind `*` too.
 Result<Cast> parse_cast(TokenReader& reader, bool is_wildcard) {
-  if (!reader.take_if_symbol("::")) return Cast::None;
+  if (!reader.next_is_joined("::")) return Cast::None;
   static constexpr std::array<std::pair<std::string_view, Cast>, 5> kTypes = {{
       {"float", Cast::Float},
       {"integer", Cast::Integer},
@@ -109,12 +109,14 @@ Result<Cast> parse_cast(TokenReader& reader, bool is_wildcard) {
       {"string", Cast::String},
       {"boolean", Cast::Boolean},
   }};
-  const Token token = reader.take();
+  const Token token = reader.take_joined(reader.take());
   if (token.is_keyword("FIELD")) return Cast::Field;
   if (token.is_keyword("TAG")) return Cast::Tag;
-  if (is_wildcard) return TokenReader::unexpected(token, "FIELD, TAG");
+  if (is_wildcard) return TokenReader::unexpected(token, "field, tag");
+  if (token.kind != TokenKind::Identifier)
+    return TokenReader::unexpected(token, "float, integer, string, boolean, field, tag");
   for (const auto& [name, cast] : kTypes) {
-    if (token.kind == TokenKind::Identifier && token.text == name) return cast;
+    if (token.text == name) return cast;
   }
   return TokenReader::unexpected(token, "float, integer, unsigned, string, boolean, field, tag");
 }
@@ -139,7 +141,8 @@ Result<Expr> parse_call(TokenReader& reader, const Token& name) {
 // `a.b."c"` is one name.
 Result<Expr> parse_name(TokenReader& reader, const Token& first) {
   Expr name = make(ExprKind::Name, first);
-  while (reader.take_if_symbol(".")) {
+  while (reader.next_is_joined(".")) {
+    reader.take();
     EC_ASSIGN_OR_RETURN(const std::string next, reader.expect_name());
     name.text += '.' + next;
   }

@@ -32,7 +32,9 @@ Status parse_match(TokenReader& reader, bool is_key, NameMatch& match) {
   if (is_negated && !is_key) return TokenReader::unexpected(token, wanted);
   if (token.is_symbol("=~") || token.is_symbol("!~")) {
     const Token regex = reader.take_or_regex();
-    if (regex.kind != TokenKind::Regex) return TokenReader::unexpected(regex, "regex");
+    const bool is_nameless = !is_key && regex.kind != TokenKind::Identifier;
+    if (regex.kind != TokenKind::Regex)
+      return TokenReader::unexpected(regex, is_nameless ? "identifier" : "regex");
     match.op = is_negated ? Operator::NotMatches : Operator::Matches;
     match.regex = regex.text;
     return ok();
@@ -95,9 +97,17 @@ Result<Statement> parse_listing(TokenReader& reader, Verb verb) {
 // `[EXACT] CARDINALITY`, or `listing`.
 Result<Statement> parse_counted(TokenReader& reader, Verb listing, Verb cardinality) {
   const bool is_exact = reader.take_if("EXACT");
-  if (is_exact && !reader.next_is("CARDINALITY")) return reader.unexpected("CARDINALITY");
   if (reader.take_if("CARDINALITY")) return parse_cardinality(reader, cardinality, is_exact);
+  // InfluxDB takes SHOW SERIES EXACT for SHOW SERIES.
+  if (is_exact && listing != Verb::ShowSeries) return reader.unexpected("CARDINALITY");
   return parse_listing(reader, listing);
+}
+
+// `[EXACT] CARDINALITY`.
+Result<Statement> parse_counting(TokenReader& reader, Verb cardinality) {
+  const bool is_exact = reader.take_if("EXACT");
+  if (reader.take_if("CARDINALITY")) return parse_cardinality(reader, cardinality, is_exact);
+  return reader.unexpected(is_exact ? "CARDINALITY" : "EXACT, CARDINALITY");
 }
 
 // What is not offered is taken as far as its end, so that what follows it is still understood.
@@ -114,11 +124,7 @@ Result<Statement> parse_not_offered(TokenReader& reader, std::string_view name) 
 
 Result<Statement> parse_show_tag(TokenReader& reader) {
   if (reader.take_if("KEYS")) return parse_listing(reader, Verb::ShowTagKeys);
-  if (reader.take_if("KEY")) {
-    const bool is_exact = reader.take_if("EXACT");
-    EC_TRY(reader.expect("CARDINALITY"));
-    return parse_cardinality(reader, Verb::ShowTagKeyCardinality, is_exact);
-  }
+  if (reader.take_if("KEY")) return parse_counting(reader, Verb::ShowTagKeyCardinality);
   if (reader.take_if("VALUES"))
     return parse_counted(reader, Verb::ShowTagValues, Verb::ShowTagValuesCardinality);
   return reader.unexpected("KEY, KEYS, VALUES");
@@ -127,9 +133,7 @@ Result<Statement> parse_show_tag(TokenReader& reader) {
 Result<Statement> parse_show_field(TokenReader& reader) {
   if (reader.take_if("KEYS")) return parse_listing(reader, Verb::ShowFieldKeys);
   if (!reader.take_if("KEY")) return reader.unexpected("KEY, KEYS");
-  const bool is_exact = reader.take_if("EXACT");
-  EC_TRY(reader.expect("CARDINALITY"));
-  return parse_cardinality(reader, Verb::ShowFieldKeyCardinality, is_exact);
+  return parse_counting(reader, Verb::ShowFieldKeyCardinality);
 }
 
 Result<Statement> parse_show(TokenReader& reader) {
@@ -149,11 +153,8 @@ Result<Statement> parse_show(TokenReader& reader) {
     return made;
   }
   if (reader.take_if("MEASUREMENTS")) return parse_show_measurements(reader);
-  if (reader.take_if("MEASUREMENT")) {
-    const bool is_exact = reader.take_if("EXACT");
-    EC_TRY(reader.expect("CARDINALITY"));
-    return parse_cardinality(reader, Verb::ShowMeasurementCardinality, is_exact);
-  }
+  if (reader.take_if("MEASUREMENT"))
+    return parse_counting(reader, Verb::ShowMeasurementCardinality);
   if (reader.take_if("SERIES"))
     return parse_counted(reader, Verb::ShowSeries, Verb::ShowSeriesCardinality);
   if (reader.take_if("TAG")) return parse_show_tag(reader);

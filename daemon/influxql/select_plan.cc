@@ -105,10 +105,7 @@ Status SelectPlan::read_statement(const Around& around) {
   is_descending_ = is_inner_ ? around.is_descending : select.is_descending;
   if (select.into) return unsupported("SELECT ... INTO is not offered here: nothing was written");
   if (!select.time_zone.empty()) {
-    auto zone = wire::TimeZone::find(select.time_zone);
-    if (!zone.ok())
-      return invalid_argument("error parsing query: unable to find time zone " + select.time_zone);
-    zone_ = *std::move(zone);
+    EC_ASSIGN_OR_RETURN(zone_, wire::TimeZone::find(select.time_zone));
   }
   const std::int64_t now_ns = account_.asking().now_ns;
   if (select.where) {

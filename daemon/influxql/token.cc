@@ -184,10 +184,11 @@ Token Lexer::read_number() {
   Token token = begin_token();
   token.kind = TokenKind::Integer;
   while (is_digit(peek())) step();
-  if (peek() == '.' && is_digit(peek(1))) {
+  std::size_t end = byte_;  // a point alone is no part of its text
+  if (peek() == '.') {
     token.kind = TokenKind::Number;
     step();
-    while (is_digit(peek())) step();
+    for (; is_digit(peek()); end = byte_) step();
   } else {
     const auto is_unit = [this] {
       return is_letter(peek()) || (peek() == '\xC2' && peek(1) == '\xB5');  // µ
@@ -200,8 +201,9 @@ Token Lexer::read_number() {
       }
       while (is_digit(peek())) step();
     }
+    end = byte_;
   }
-  token.text = text_.substr(token.begin, byte_ - token.begin);
+  token.text = text_.substr(token.begin, end - token.begin);
   return finish(std::move(token));
 }
 

@@ -24,7 +24,20 @@ std::string place_of(const Token& token) {
 Token TokenReader::take_or_regex() {
   if (has_next_) lexer_.go_back(next_);
   has_next_ = false;
-  return bound(lexer_.next_or_regex());
+  Token token = bound(lexer_.next_or_regex());
+  taken_end_ = token.end;
+  return token;
+}
+
+Token TokenReader::take_joined(const Token& before) {
+  const Token& next = peek();
+  if (next.kind == TokenKind::End || next.begin == before.end) return take();
+  Token blanks;
+  blanks.kind = TokenKind::Unknown;
+  blanks.text = lexer_.text().substr(before.end, next.begin - before.end);
+  blanks.at = before.at;
+  blanks.at.column += static_cast<std::uint32_t>(before.end - before.begin);
+  return blanks;
 }
 
 // The place stays that of `$name`.
@@ -57,7 +70,7 @@ Token TokenReader::bound(Token token) const {
 
 bool TokenReader::take_if(TokenKind kind, std::string_view text) {
   if (!peek().is(kind, text)) return false;
-  has_next_ = false;
+  take();
   return true;
 }
 
@@ -70,7 +83,7 @@ bool TokenReader::next_is_word(std::string_view upper_case) {
 
 bool TokenReader::take_if_word(std::string_view upper_case) {
   if (!next_is_word(upper_case)) return false;
-  has_next_ = false;
+  take();
   return true;
 }
 
@@ -114,12 +127,6 @@ Result<std::string> TokenReader::expect_name() {
     return std::string(lexer_.text().substr(token.begin, token.end - token.begin));
   if (token.is_bound && token.kind == TokenKind::String) return token.text;
   return unexpected(token, "identifier");
-}
-
-Result<std::string> TokenReader::expect_text() {
-  const Token token = take();
-  if (token.kind == TokenKind::String) return token.text;
-  return unexpected(token, "string");
 }
 
 Result<std::int64_t> TokenReader::expect_integer() {

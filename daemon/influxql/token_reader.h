@@ -32,13 +32,20 @@ class TokenReader {
   Token take() {
     peek();
     has_next_ = false;
+    taken_end_ = next_.end;
     return std::move(next_);
   }
   // Behind a symbol that was taken: Lexer::look_beyond().
   void look_beyond(bool is_looked) { lexer_.look_beyond(is_looked); }
   // The next token, where a regular expression may begin.
   Token take_or_regex();
+  // What stands right behind `before`, which was taken last: blanks are a token of their own here.
+  Token take_joined(const Token& before);
 
+  // Whether that symbol is next, with nothing between it and what was taken.
+  bool next_is_joined(std::string_view symbol) {
+    return peek().is_symbol(symbol) && next_.begin == taken_end_;
+  }
   bool next_is(std::string_view keyword) { return peek().is_keyword(keyword); }
   bool take_if(std::string_view keyword) { return take_if(TokenKind::Keyword, keyword); }
   bool take_if_symbol(std::string_view symbol) { return take_if(TokenKind::Symbol, symbol); }
@@ -49,7 +56,6 @@ class TokenReader {
   Status expect_symbol(std::string_view symbol);
   // An identifier; also the word `default`, which InfluxDB wants in quotes.
   Result<std::string> expect_name();
-  Result<std::string> expect_text();
   // A whole number that is not negative.
   Result<std::int64_t> expect_integer();
   // Also INF, which is 0: forever.
@@ -86,6 +92,7 @@ class TokenReader {
   const Parameters& parameters_;
   Token next_;
   bool has_next_ = false;
+  std::size_t taken_end_ = 0;
   int nesting_ = 0;
   std::size_t nodes_ = 0;
 };

@@ -2,13 +2,14 @@
 """InfluxQL beside influxd 1.x: the same lines into both, generated statements, the same answers.
 
 EDGECASE_INFLUXQL_SEED and EDGECASE_INFLUXQL_STATEMENTS give another seed and more statements. What differs on purpose
-is in ON_PURPOSE, with the reason; the grammar makes no other statement of these kinds.
+is in ON_PURPOSE and SAID_OTHERWISE, with the reason; the grammar makes no other statement of these kinds.
 """
 import http.client
 import json
 import math
 import os
 import random
+import re
 import unittest
 import urllib.parse
 
@@ -81,6 +82,54 @@ WRONG = ["SELECT", "SELECT v FROM up; SELECT FROM up", "SELECT mean(v) FROM up G
          "SELECT v FROM 'up'", "SELECT v FROM up WHERE h =~ 'a'", "SELECT v FROM up WHERE v = 1x",
          "SHOW MEASUREMENTS WITH MEASUREMENT =", "SELECT v FROM up tz()"]
 
+# Statements that are cut or spoilt at each of their words, in a database without anything in it.
+SPOILT = [
+    "SELECT mean(v) AS x, max(n) FROM w.autogen.up, cpu WHERE host = 'a' AND time > now() - 1h AND v + 1 >= 2.5 "
+    "GROUP BY time(1m, 5s), host fill(previous) ORDER BY time DESC LIMIT 3 OFFSET 1 SLIMIT 2 SOFFSET 1 "
+    "tz('Europe/Berlin')",
+    "SELECT * FROM /u./ WHERE host =~ /a|b/ OR (zone != 'x' AND NOT v)",
+    "SELECT top(v, host, 3) FROM (SELECT v FROM cpu GROUP BY *) GROUP BY /h.*/",
+    "SELECT v::float, -n, (v - 1) * 2 % 3 FROM \"cpu\" WHERE time >= '2020-01-01T00:00:00Z'",
+    "SHOW TAG VALUES ON w FROM cpu WITH KEY IN (host, \"zone\") WHERE host = 'a' LIMIT 2 OFFSET 1",
+    "SHOW MEASUREMENTS ON w WITH MEASUREMENT =~ /c.*/ WHERE host = 'a' LIMIT 1", "SHOW TAG KEY CARDINALITY",
+    "SHOW SERIES EXACT CARDINALITY ON w FROM cpu", "SHOW FIELD KEYS ON w FROM cpu LIMIT 1", "SHOW QUERIES",
+    "SHOW RETENTION POLICIES ON w", "KILL QUERY 3 ON h", "EXPLAIN ANALYZE SELECT v FROM cpu",
+    "CREATE DATABASE w WITH DURATION 1d REPLICATION 1 SHARD DURATION 1h NAME p",
+    "CREATE RETENTION POLICY p ON w DURATION 1d REPLICATION 1 SHARD DURATION 1h DEFAULT",
+    "ALTER RETENTION POLICY p ON w DURATION 1d REPLICATION 1 SHARD DURATION 1h DEFAULT",
+    "DROP SERIES FROM cpu WHERE host = 'a'", "DROP MEASUREMENT cpu", "DELETE FROM cpu WHERE time < 5",
+    "DROP DATABASE nosuch", "DROP RETENTION POLICY p ON w"]
+WORDS = re.compile(r"""\s+|'[^']*'|"[^"]*"|/[^/ ]+/|[A-Za-z_]\w*|\d[\w.]*|[<>!=~:]+|.""")
+ODD = ["", "x", "'x'", "1", "1.5", "1h", "/r/", "(", ")", ",", "=", "SELECT", ";", "-", "@", "::", "."]
+# A statement that is refused in other words than influxd's, those of the same kind, what is said, why.
+SAID_OTHERWISE = [
+    ('DROP DATABASE "x', r"^[^\"']*[\"'][^\"']*$", "no closing quote behind x", "it says more; influxd found x"),
+    ("SHOW TAG KEYS ON $x", r"[$]", "missing parameter: x", "names stand for $x, too; influxd found $x"),
+    ("SELECT mean(v, / 2", r", / ", "bad regex: no closing slash", "it says more"),
+    ("DELETE FROM cpu /r/ time", r"(?<!FROM) +/u|[\w\"/] +/r/|/r/ /", "found /, expected ;",
+     "influxd looks for what is no part of it"),
+    ("SELECT v FROM m WHERE h =~ /a/ - n", r"/ -", "found -, expected ;", "nothing is taken from a pattern"),
+    ("SELECT v FROM d.::.m", r"\.::", "found ::, expected identifier", "influxd takes a part without a name"),
+    ("CREATE DATABASE a WITH REPLICATION 1 DURATION 1d DURATION 1d", r"REPLICATION 1 +DURATION",
+     "found duplicate DURATION option", "options may have any order"),
+    ("SHOW MEASUREMENTS WITH MEASUREMENT =~ x /c/", r"=~ x", "found x, expected regex", "a name is no pattern"),
+]
+
+
+def spoilt_statements():
+    """In one order, each once, but for those of a kind that is refused in other words."""
+    made = {}
+    for statement in SPOILT:
+        words = WORDS.findall(statement)
+        for i, word in enumerate(words):
+            before, after = "".join(words[:i]), "".join(words[i + 1:])
+            if not word.isspace():
+                made.update(dict.fromkeys([before, before.rstrip()]))
+                made.update(dict.fromkeys(before + odd + after for odd in ODD))
+                made.update(dict.fromkeys(f"{before}{odd} {word}{after}" for odd in ODD))
+    return [each for each in made if not any(re.search(kind, each) for _, kind, _, _ in SAID_OTHERWISE)]
+
+
 # What dashboards and energy managers ask, in their quotes and with their times: of two hours from 2020-01-01 on.
 SPAN = "time >= 1577836800000ms AND time <= 1577844000000ms"
 PANELS = [
@@ -131,6 +180,11 @@ class Client:
 
     def post(self, path, body, **parameters):
         return self.exchange("POST", f"{path}?{urllib.parse.urlencode(parameters)}", body, {})[2]
+
+    def refusal(self, statement):
+        """What is wrong in it; empty: it was understood."""
+        error = json.loads(self.post("/query", "", db="w", q=statement)).get("error", "")
+        return error if error.startswith("error parsing query") else ""
 
     def ask(self, statement, named=None):
         """The only result, without its number; or its error. `named`: what $name stands for."""
@@ -226,6 +280,23 @@ class InfluxqlFlow(unittest.TestCase):
                 if "error" in ours[1]:  # EdgeCase says more beside it
                     ours = (ours[0], {"error": ours[1]["error"]})
                 self.assertEqual(ours, theirs)
+
+    def test_spoilt_statements_are_refused_in_the_same_words(self):
+        statements, differing, refused = spoilt_statements(), [], 0
+        for statement in random.Random(SEED).sample(statements, min(STATEMENTS, len(statements))):
+            if theirs := self.theirs.refusal(statement):
+                refused += 1
+                if (ours := self.ours.refusal(statement)) != theirs:
+                    differing.append(f"{statement}\n  influxd:  {theirs}\n  edgecase: {ours}")
+        self.assertGreater(refused, min(STATEMENTS, len(statements)) // 2)
+        self.assertFalse(differing, f"seed {SEED}: {len(differing)}\n" + "\n".join(differing[:10]))
+
+    def test_what_is_said_otherwise_is_known(self):
+        for statement, kind, words, reason in SAID_OTHERWISE:
+            with self.subTest(statement=statement, reason=reason):
+                self.assertRegex(statement, kind)
+                self.assertIn(words, self.ours.refusal(statement))
+                self.assertNotIn(words, self.theirs.refusal(statement))
 
     def test_what_differs_on_purpose_is_known(self):
         for statement, part, reason in ON_PURPOSE:
