@@ -153,7 +153,7 @@ constexpr DocumentedParameter kDocumented[] = {
     {"verbose", ParameterType::Flag, "With the version as a body.", "true"},
     {"namespace", ParameterType::Text, "A namespace's name.", "default"},
     {"sensor", ParameterType::Text, "A sensor's name.", "image"},
-    {"file", ParameterType::Text, "A file's name.", "style.css"},
+    {"file", ParameterType::Text, "A file's name.", "main.js"},
 };
 
 struct Refused {

@@ -18,11 +18,15 @@ constexpr std::size_t kInflateSpareBytes = 1u << 20;
 
 constexpr std::string_view kStartFile = "index.html";
 
-// No script or style but its own files; names from outside can not even become markup by mistake.
-constexpr char kPagePolicy[] =
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; "
-    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
-    "require-trusted-types-for 'script'; trusted-types 'none'";
+// No script but its own files, no style but the one in index.html; names from outside can not even
+// become markup by mistake.
+std::string page_policy() {
+  std::string policy = "default-src 'none'; script-src 'self'; style-src '";
+  policy.append(page_style_hash());
+  return policy +
+         "'; img-src 'self' blob:; connect-src 'self'; base-uri 'none'; form-action 'none'; "
+         "frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'";
+}
 
 struct FileKind {
   std::string_view suffix;
@@ -30,7 +34,6 @@ struct FileKind {
 };
 constexpr FileKind kFileKinds[] = {{".html", "text/html; charset=utf-8"},
                                    {".js", "text/javascript; charset=utf-8"},
-                                   {".css", "text/css; charset=utf-8"},
                                    {".svg", "image/svg+xml"}};
 
 const char* media_type_of(std::string_view name) {
@@ -49,7 +52,7 @@ void answer_file(Call& call, std::string_view name) {
   }
   const std::string tag = "W/\"" + std::string(file->hash) + "\"";
   Response& response = call.response;
-  response.set_header("Content-Security-Policy", kPagePolicy);
+  response.set_header("Content-Security-Policy", page_policy());
   response.set_header("Referrer-Policy", "no-referrer");
   response.set_header("Cross-Origin-Opener-Policy", "same-origin");
   // Asked for again each time, and mostly answered by 304: a newer daemon has a newer page.

@@ -32,6 +32,7 @@ TEST_CASE("page: it is served without a token, plain or as gzip, and says what i
     CHECK(plain.header("x-content-type-options") == "nosniff");
     const std::string policy = plain.header("content-security-policy");
     CHECK(policy.find("unsafe") == std::string::npos);
+    CHECK(policy.find("style-src 'sha256-") != std::string::npos);
     CHECK(policy.find("default-src 'none'") != std::string::npos);
     CHECK(policy.find("frame-ancestors 'none'") != std::string::npos);
     const Answer zipped =
@@ -43,7 +44,7 @@ TEST_CASE("page: it is served without a token, plain or as gzip, and says what i
   for (const char* refused : {"gzip;q=0", "gzip ; q=0.000", "gzipped", "br", ""}) {
     CAPTURE(refused);
     const std::string header = std::string("Accept-Encoding: ") + refused + "\r\n";
-    CHECK(f.ask("GET", "/page/style.css", {}, header).header("content-encoding").empty());
+    CHECK(f.ask("GET", "/page/words.js", {}, header).header("content-encoding").empty());
   }
 }
 
@@ -51,7 +52,7 @@ TEST_CASE("page: what the client has is not sent again") {
   ServerFixture f;
   const std::string tag = f.ask("GET", "/page/main.js").header("etag");
   REQUIRE(!tag.empty());
-  CHECK(f.ask("GET", "/page/style.css").header("etag") != tag);
+  CHECK(f.ask("GET", "/page/words.js").header("etag") != tag);
   Client client = f.connect();
   for (const std::string& known : {tag, "\"other\", " + tag}) {
     const Answer again = client.ask("GET", "/page/main.js", {}, "If-None-Match: " + known + "\r\n");
