@@ -17,7 +17,7 @@ struct PageFile {
 };
 
 std::span<const PageFile> page_files();
-// Of the style that stands in index.html, as Content-Security-Policy names it.
+// The hash of the style in index.html, as Content-Security-Policy names it.
 std::string_view page_style_hash();
 
 }  // namespace edgecase::http

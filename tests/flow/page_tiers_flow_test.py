@@ -110,6 +110,24 @@ class PageTiers(unittest.TestCase):
         self.browser.until_shows("1h, then 1m:90d, then 1h:forever")
         until(lambda: self.store.raw("kitchen/*") == 5, "readings to become windows")
 
+    def test_devices_are_listed_with_their_tiers_and_what_these_hold(self):
+        self.store.set_rule("kitchen/*")
+        self.store.set_rule("p*/*", ("2h", "--then", "1h:30d"))
+        until(lambda: self.store.raw() == 5, "readings to become windows")
+        self.show("#/retention")
+        self.browser.until_shows("Tiers by device")
+        rows = self.browser.until("""[...document.querySelectorAll("[aria-label^='Devices whose'] tbody tr")]
+            .map((row) => [...row.cells].slice(0, 4).map((cell) => cell.innerText.replace(/, [0-9.]+ K?i?B/g, "")))""")
+        self.assertEqual(rows, [["kitchen (default)", "1h", "1m:90d: 121 windows\n1h:forever: 3 windows", "1"],
+                                ["pi (default)", "2h", "1h:30d: 4 windows", "2"],
+                                ["porch (default)", "2h", "1h:30d: 2 windows", "1"]])
+        self.seen("tiers-devices")
+        self.browser.run("document.querySelector('[aria-label=\"Change kitchen\"]').click()")
+        self.browser.run("document.getElementById('retention-keep').select()")
+        self.browser.type("30m")
+        self.browser.press("Enter")
+        self.browser.until_shows("kitchen: keep 30m, then 1m:90d, then 1h:forever")
+
 
 if __name__ == "__main__":
     unittest.main()

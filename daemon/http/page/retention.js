@@ -5,6 +5,10 @@ import {deviceSelector} from "./series.js";
 import {askToBeSure, deviceOptions, field} from "./sure.js";
 import {bytes, count, many, time} from "./words.js";
 
+const rulesAsked = 20; // of which devices are shown
+const devicesShown = 200;
+const seriesNamed = 1000; // in one preview
+
 // "7d, then 1m:90d, then 1h:forever".
 const kept = (keep, then) => [keep, ...(then ?? [])].join(", then ");
 
@@ -44,6 +48,60 @@ function told(preview, device, keep) {
         each.next ? time(Date.parse(each.next)) : "–",
       ]),
     ),
+  ];
+}
+
+// What rules with tiers keep of each device: [{namespace, device, keep, tiers: [{tier, windows, bytes}]}].
+async function devicesWithTiers(rules, signal) {
+  const asked = rules.rules.filter((rule) => rule.then).map(({namespace, select}) => ({ns: namespace, select}));
+  if (rules.default_then) asked.push({ns: "*", select: "*/*"});
+  const series = new Map(); // several rules may match one
+  let isAll = asked.length <= rulesAsked;
+  for (const each of asked.slice(0, rulesAsked)) {
+    const {affected} = await json("/api/v1/retention/preview", each, {signal});
+    if (affected.length >= seriesNamed) isAll = false;
+    for (const one of affected) {
+      if (one.tiers) series.set(JSON.stringify([one.namespace, one.device, one.sensor]), one);
+    }
+  }
+  const devices = new Map();
+  for (const {namespace, device, keep_then: keep, tiers_then: then, tiers} of series.values()) {
+    // Sensors of one device may have rules of their own.
+    const key = JSON.stringify([namespace, device, keep, then]);
+    const row = devices.get(key) ?? {namespace, device, keep, then, sensors: 0, tiers: new Map()};
+    devices.set(key, row);
+    ++row.sensors;
+    for (const {tier, windows, bytes: size} of tiers) {
+      const sum = row.tiers.get(tier) ?? {windows: 0, bytes: 0};
+      row.tiers.set(tier, {windows: sum.windows + windows, bytes: sum.bytes + size});
+    }
+  }
+  return {rows: [...devices.values()], isAll};
+}
+
+function deviceTiers({rows, isAll}, change) {
+  return [
+    make("h2", {}, "Tiers by device"),
+    make("p", {class: "soft"}, "Windows that there are, and those that readings which are due will become."),
+    table(
+      "Devices whose readings become windows",
+      ["Device", "Readings", "Then, as windows", "Sensors", ""],
+      rows.slice(0, devicesShown).map((row) => [
+        `${row.device} (${row.namespace})`,
+        row.keep,
+        make(
+          "div",
+          {},
+          [...row.tiers].map(([tier, held]) =>
+            make("div", {}, `${tier}: ${many(held.windows, "window")}, ${bytes(held.bytes)}`),
+          ),
+        ),
+        [count(row.sensors), "number"],
+        make("button", {type: "button", "aria-label": `Change ${row.device}`, onclick: () => change(row)}, "Change…"),
+      ]),
+    ),
+    !(isAll && rows.length <= devicesShown) &&
+      make("p", {class: "soft"}, "There are more: edgecase retention preview SELECTOR tells of any of them."),
   ];
 }
 
@@ -98,6 +156,13 @@ export async function showRetention(content, signal) {
       fill(next, make("p", {class: "bad", role: "status"}, error.message));
     }
   });
+  function change(row) {
+    const {ns, device, keep, then} = form.elements;
+    for (const [input, value] of [[ns, row.namespace], [device, row.device], [keep, row.keep]]) input.value = value;
+    then.value = row.then.join(", ");
+    form.elements.keep.focus();
+  }
+  const list = make("div", {});
   const {expiry} = status;
   fill(
     content,
@@ -116,8 +181,17 @@ export async function showRetention(content, signal) {
           rules.rules.map((rule) => [rule.namespace, rule.select, kept(rule.keep, rule.then)]),
         )
       : make("p", {class: "soft"}, "There are no rules."),
+    list,
     make("h2", {}, "A rule for a device"),
     form,
     next,
   );
+  try {
+    const held = await devicesWithTiers(rules, signal);
+    if (held.rows.length > 0) fill(list, deviceTiers(held, change));
+  } catch (error) {
+    // Rules are for everyone to see, previews for administrators.
+    if (error.kind !== "scope") throw error;
+    fill(list, make("p", {class: "soft"}, `What each device keeps as windows is not shown. ${error.message}`));
+  }
 }
