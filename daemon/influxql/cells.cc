@@ -48,4 +48,39 @@ std::int64_t whole_of(double number) {
   return fits ? static_cast<std::int64_t>(number) : INT64_MIN;
 }
 
+void set_cell(const wire::Value& value, Cell& cell) {
+  cell.kind = Cell::Kind::Null;
+  switch (value.type) {
+    case wire::ValueType::Float64:
+      cell.kind = Cell::Kind::Float;
+      cell.number = value.float64;
+      return;
+    case wire::ValueType::Int64:
+      cell.kind = Cell::Kind::Integer;
+      cell.integer = value.int64;
+      return;
+    case wire::ValueType::Bool:
+      cell.kind = Cell::Kind::Bool;
+      cell.integer = value.boolean ? 1 : 0;
+      return;
+    case wire::ValueType::Text:
+      cell.kind = Cell::Kind::Text;
+      cell.text = value.text;
+      return;
+    case wire::ValueType::Bytes: return;
+  }
+}
+
+void cast_cell(Cell& cell, Cell::Kind kind) {
+  if (cell.kind == kind) return;
+  if (kind == Cell::Kind::Float && cell.kind == Cell::Kind::Integer) {
+    cell.number = static_cast<double>(cell.integer);
+  } else if (kind == Cell::Kind::Integer && cell.kind == Cell::Kind::Float) {
+    cell.integer = whole_of(cell.number);
+  } else {
+    kind = Cell::Kind::Null;
+  }
+  cell.kind = kind;
+}
+
 }  // namespace edgecase::influxql

@@ -5,6 +5,7 @@
 
 #include "edgecase/iterator.h"
 #include "influxql/rows.h"
+#include "wire/reading.h"
 
 namespace edgecase::influxql {
 
@@ -22,5 +23,9 @@ std::int64_t wrapped_sum(std::int64_t a, std::int64_t b);
 std::int64_t wrapped_difference(std::int64_t a, std::int64_t b);
 // Towards zero; what does not fit is INT64_MIN.
 std::int64_t whole_of(double number);
+// Null: bytes.
+void set_cell(const wire::Value& value, Cell& cell);
+// A value as another type: numbers become each other; what cannot be is null. InfluxDB's casts.
+void cast_cell(Cell& cell, Cell::Kind kind);
 
 }  // namespace edgecase::influxql

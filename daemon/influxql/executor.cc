@@ -8,39 +8,12 @@
 #include "edgecase/clock.h"
 #include "influxql/reading_account.h"
 #include "influxql/select_plan.h"
+#include "influxql/series_reader.h"
 #include "influxql/side_groups.h"
 #include "wire/json_values.h"
 
 namespace edgecase::influxql {
 namespace {
-
-// Null: it has statements in brackets.
-std::unique_ptr<SelectStatement> copy_of(const SelectStatement& from) {
-  auto copy = std::make_unique<SelectStatement>();
-  for (const Source& source : from.sources) {
-    if (source.inner) return nullptr;
-    Source same;
-    same.database = source.database;
-    same.policy = source.policy;
-    same.name = source.name;
-    same.regex = source.regex;
-    copy->sources.push_back(std::move(same));
-  }
-  copy->fields = from.fields;
-  copy->where = from.where;
-  copy->group_by = from.group_by;
-  copy->fill = from.fill;
-  copy->has_fill = from.has_fill;
-  copy->fill_number = from.fill_number;
-  copy->fill_is_integer = from.fill_is_integer;
-  copy->is_descending = from.is_descending;
-  copy->limit = from.limit;
-  copy->offset = from.offset;
-  copy->series_limit = from.series_limit;
-  copy->series_offset = from.series_offset;
-  copy->time_zone = from.time_zone;
-  return copy;
-}
 
 class SelectRows final : public RowSource {
  public:
@@ -49,7 +22,7 @@ class SelectRows final : public RowSource {
   // `may_share`: a second thread may read a part of it.
   Status prepare(std::unique_ptr<SelectStatement> statement, bool may_share) {
     if (may_share && account_.asking().reach != nullptr && account_.asking().reach->second_turn)
-      spare_ = copy_of(*statement);
+      spare_ = std::make_unique<SelectStatement>(*statement);
     EC_ASSIGN_OR_RETURN(plan_, SelectPlan::make(account_, std::move(statement), {}));
     EC_TRY(plan_->choose());
     columns_ = plan_->columns();
@@ -142,16 +115,29 @@ class SelectRows final : public RowSource {
   // What is worth a second thread: it takes some time to be there.
   static constexpr std::int64_t kSideWorkNs = 700'000;
 
-  // Once it is known how long a group takes; every second one of those that are left is its.
+  // Whether it is known before anything is read: each hour of a series has a group at least.
+  bool reads_much() const {
+    constexpr std::uint64_t kHoursMin = 2'000;
+    constexpr std::uint64_t kHourNs = 3'600'000'000'000;
+    const TimeSpan& span = plan_->span();
+    if (!span.has_from()) return account_.series() >= SeriesReader::kOpenScansMax;
+    const auto length_ns =
+        static_cast<std::uint64_t>(std::min(span.to_ns, account_.asking().now_ns)) -
+        static_cast<std::uint64_t>(span.from_ns);
+    return span.from_ns < span.to_ns && account_.series() * (length_ns / kHourNs) >= kHoursMin;
+  }
+  // Else once it is known how long a group takes. It takes groups that nobody has begun.
   void start_side() {
     if (spare_ == nullptr) return;
     const std::int64_t now_ns = system_clock().boot_ns();
     if (next_ == 0) begun_ns_ = now_ns;
     const std::size_t left = plan_->size() - next_;
+    if (left < 2) return spare_.reset();
     const auto done = static_cast<std::int64_t>(std::max<std::size_t>(next_, 1));
-    if (left < 3) return spare_.reset();
-    if (next_ == 0 || (now_ns - begun_ns_) / done * static_cast<std::int64_t>(left) < kSideWorkNs)
-      return;
+    const bool is_long =
+        next_ == 0 ? reads_much()
+                   : (now_ns - begun_ns_) / done * static_cast<std::int64_t>(left) >= kSideWorkNs;
+    if (!is_long) return;
     side_ = SideGroups::start(account_.service(), account_.asking(), std::move(spare_), next_ + 1,
                               plan_->size());
   }
@@ -159,7 +145,7 @@ class SelectRows final : public RowSource {
   Result<bool> begin_side() {
     side_row_ = 0;
     side_rows_.clear();
-    if (side_ == nullptr || !side_->has(next_)) return false;
+    if (side_ == nullptr || !side_->has_begun(next_)) return false;
     EC_ASSIGN_OR_RETURN(const auto taken,
                         side_->next(next_, key_, account_, side_given_, side_rows_));
     if (taken == SideGroups::Taken::NotMade) side_.reset();

@@ -135,7 +135,7 @@ const MathFunction* math_function(std::string_view name) {
 }
 
 // Whole numbers stay what they are where nothing is to be rounded.
-void compute(const MathFunction& function, const Cell& first, const Cell& second, Cell& result) {
+void compute_by(const MathFunction& function, const Cell& first, const Cell& second, Cell& result) {
   if (!is_number(first)) return set_null(result);
   const bool is_rounding = function.name == "ceil" || function.name == "floor" ||
                            function.name == "round" || function.name == "abs";
@@ -282,7 +282,7 @@ void Formula::evaluate(const std::vector<Cell>& cells, Cell& result) const {
       Cell first, second;
       operands_.front().evaluate(cells, first);
       if (operands_.size() > 1) operands_.back().evaluate(cells, second);
-      return compute(*math_function(function_), first, second, result);
+      return compute(first, second, result);
     }
     case Kind::OneOf: {
       const Cell& cell = cells[place_];
@@ -299,6 +299,10 @@ void Formula::evaluate(const std::vector<Cell>& cells, Cell& result) const {
     operands_[i].evaluate(cells, right);
     combine(operators_[i], left, operands_[i], right, result);
   }
+}
+
+void Formula::compute(const Cell& first, const Cell& second, Cell& result) const {
+  compute_by(*math_function(function_), first, second, result);
 }
 
 bool Formula::is_decided(const Cell& so_far) const {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "influxql/pattern.h"
-#include "influxql/rows.h"
+#include "influxql/points.h"
 #include "influxql/statement.h"
 
 namespace edgecase::influxql {
@@ -34,6 +34,12 @@ class Formula {
   // Only the truth value true is.
   bool is_true(const std::vector<Cell>& cells) const;
   void evaluate(const std::vector<Cell>& cells, Cell& result) const;
+  // The same of many rows side by side: the numbers of those (NumberRows), where it gives any; and
+  // which of them it is true of.
+  void evaluate(const NumberRows& rows, NumberRows::Column& result) const;
+  void find_true(const NumberRows& rows, std::vector<std::uint32_t>& which) const;
+  // Whether it gives numbers or nothing, whatever the cells are, if those that it takes are such.
+  bool gives_numbers(const std::function<bool(std::size_t place)>& is_number) const;
   // The cell that it is, where it is nothing else.
   std::optional<std::size_t> cell_place() const {
     return kind_ == Kind::Cell ? std::optional(place_) : std::nullopt;
@@ -47,6 +53,11 @@ class Formula {
 
   // Makes one look of what compares one cell with many texts, of a chain that is ready.
   void gather_texts();
+  // What a part of it comes to for many rows.
+  struct Many;
+  void evaluate(const NumberRows& rows, Many& result) const;
+  void combine(Operator op, const Many& left, const Formula& right_side, const Many& right,
+               std::size_t rows, Many& result) const;
   // The place and the text that it compares by `op`, and nothing else.
   struct Compared {
     std::size_t place = 0;
@@ -57,6 +68,7 @@ class Formula {
   bool is_decided(const Cell& so_far) const;
   void combine(Operator op, const Cell& left, const Formula& right_side, const Cell& right,
                Cell& result) const;
+  void compute(const Cell& first, const Cell& second, Cell& result) const;  // of Math
   bool is_known(const std::vector<char>& known) const;
 
   Kind kind_ = Kind::Constant;

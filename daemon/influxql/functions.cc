@@ -33,6 +33,7 @@ struct Planned {
   std::vector<std::size_t> beside;  // columns of the names
   std::size_t calls = 0;
   bool is_of_numbers = false;  // see make_number_rows()
+  bool gives_numbers = false;  // each function
 };
 
 // With fill(number) rows have that number wherever a value is missing, as it is where the type
@@ -101,12 +102,17 @@ bool is_of_numbers(const Planned& plan) {
 // The rows of one group: those of each function, those of one time in one row.
 class FunctionRows : public PointSource {
  public:
-  // One of `points` and `feed`.
-  FunctionRows(std::shared_ptr<const Planned> plan, std::unique_ptr<PointSource> points,
-               std::unique_ptr<WindowFeed> feed, Spending& spending)
+  // One of these.
+  struct From {
+    std::unique_ptr<PointSource> points;
+    std::unique_ptr<WindowFeed> feed;
+    std::unique_ptr<PointFeed> units;
+  };
+  FunctionRows(std::shared_ptr<const Planned> plan, From from, Spending& spending)
       : plan_(std::move(plan)),
-        points_(std::move(points)),
-        feed_(std::move(feed)),
+        points_(std::move(from.points)),
+        feed_(std::move(from.feed)),
+        units_(std::move(from.units)),
         spending_(spending) {
     const StreamSetting setting{plan_->windows, plan_->grid,        now_,
                                 spending,       plan_->beside,      plan_->calls == 1,
@@ -126,7 +132,7 @@ class FunctionRows : public PointSource {
     for (;;) {
       EC_ASSIGN_OR_RETURN(const bool are_ready, pull_all());
       if (are_ready) break;
-      EC_TRY(feed_ == nullptr ? read_point() : read_window());
+      EC_TRY(units_ != nullptr ? read_units() : feed_ == nullptr ? read_point() : read_window());
     }
     const Rows* first = nullptr;
     for (const Rows& rows : functions_) {
@@ -144,7 +150,24 @@ class FunctionRows : public PointSource {
     return true;
   }
 
+  Result<bool> next_many(NumberRows& rows) override {
+    if (!plan_->gives_numbers) return false;
+    rows.columns.resize(cells_.size());
+    rows.clear();
+    for (std::size_t i = 0; i < cells_.size(); ++i) rows.columns[i].kind = plan_->kinds[i];
+    while (rows.size() < kRowsMax) {
+      EC_ASSIGN_OR_RETURN(const bool has_row, next(row_));
+      if (!has_row) break;
+      rows.times_ns.push_back(row_.time_ns);
+      for (std::size_t i = 0; i < cells_.size(); ++i) rows.columns[i].add(row_.cells[i]);
+    }
+    return !rows.empty();
+  }
+
  private:
+  // Rows that are given side by side.
+  static constexpr std::size_t kRowsMax = 256;
+
   // One function's.
   struct Rows {
     std::size_t leaf = 0;
@@ -257,6 +280,67 @@ class FunctionRows : public PointSource {
     return ok();
   }
 
+  // Gives each function what it takes of the points of a unit.
+  class PointsTaker final : public PointFeed::Taker {
+   public:
+    explicit PointsTaker(FunctionRows& rows) : rows_(rows) {}
+
+    Status take(const Point& point) override {
+      for (PointTaker* taker : rows_.takers_) EC_TRY(taker->take(point));
+      return ok();
+    }
+    Status take(const NumberRows& rows, std::size_t begin, std::size_t end) override {
+      for (PointTaker* taker : rows_.takers_) {
+        const NumberRows::Column& column = rows.columns[taker->column()];
+        if (column.kind == Cell::Kind::Text) EC_TRY(take_texts(rows, begin, end, *taker));
+        if (!column.is_alike()) EC_TRY(take_column(rows, column, begin, end, *taker));
+      }
+      return ok();
+    }
+
+   private:
+    Status take_texts(const NumberRows& rows, std::size_t begin, std::size_t end,
+                      PointTaker& taker) {
+      Point& point = rows_.point_;
+      point.cells.resize(std::max(point.cells.size(), rows.columns.size()));
+      rows.columns[taker.column()].get(begin, point.cells[taker.column()]);
+      for (; begin < end; ++begin) {
+        point.time_ns = rows.times_ns[begin];
+        EC_TRY(taker.take(point));
+      }
+      return ok();
+    }
+    // Without those that are null.
+    Status take_column(const NumberRows& rows, const NumberRows::Column& column, std::size_t begin,
+                       std::size_t end, PointTaker& taker) {
+      const bool is_float = column.kind == Cell::Kind::Float;
+      if (column.has_all(begin, end - begin)) {
+        const wire::Numbers all{rows.times_ns, column.bits, is_float};
+        return taker.take_numbers(all.first(end).from(begin));
+      }
+      times_ns_.clear();
+      bits_.clear();
+      for (; begin < end; ++begin) {
+        if (column.has[begin] == 0) continue;
+        times_ns_.push_back(rows.times_ns[begin]);
+        bits_.push_back(column.bits[begin]);
+      }
+      return times_ns_.empty() ? ok() : taker.take_numbers({times_ns_, bits_, is_float});
+    }
+
+    FunctionRows& rows_;
+    std::vector<std::int64_t> times_ns_;
+    std::vector<std::uint64_t> bits_;
+  };
+
+  Status read_units() {
+    EC_ASSIGN_OR_RETURN(const auto next_ns, units_->next_time());
+    if (!next_ns) return finish();
+    EC_TRY(enter(*next_ns));
+    PointsTaker taker(*this);
+    return units_->feed(now_, taker);
+  }
+
   Status read_point() {
     EC_ASSIGN_OR_RETURN(const bool has_point, points_->next(point_));
     if (!has_point) return finish();
@@ -294,13 +378,14 @@ class FunctionRows : public PointSource {
   const std::shared_ptr<const Planned> plan_;
   const std::unique_ptr<PointSource> points_;
   const std::unique_ptr<WindowFeed> feed_;
+  const std::unique_ptr<PointFeed> units_;
   Spending& spending_;
   Window now_;
   bool has_window_ = false;
   std::vector<Rows> functions_;
   std::vector<PointTaker*> takers_;  // of the functions' streams
   std::vector<Cell> cells_;
-  Point point_;
+  Point point_, row_;
 };
 
 }  // namespace
@@ -326,6 +411,11 @@ Result<FunctionPlan> FunctionPlan::make(const std::vector<const Expr*>& leaves,
           "mixing multiple selector functions with tags or fields is not supported");
   }
   planned->is_of_numbers = is_of_numbers(*planned);
+  planned->gives_numbers =
+      std::all_of(planned->leaves.begin(), planned->leaves.end(), [](const Leaf& leaf) {
+        return !leaf.is_name && !leaf.call.is_of_nothing &&
+               (leaf.call.kind == Cell::Kind::Float || leaf.call.kind == Cell::Kind::Integer);
+      });
   return FunctionPlan(std::make_shared<const Impl>(Impl{std::move(planned)}));
 }
 
@@ -339,7 +429,9 @@ const std::vector<Cell::Kind>& FunctionPlan::kinds() const {
 
 std::unique_ptr<PointSource> FunctionPlan::open(std::unique_ptr<PointSource> points,
                                                 Spending& spending) const {
-  return std::make_unique<FunctionRows>(impl_->planned, std::move(points), nullptr, spending);
+  FunctionRows::From from;
+  from.points = std::move(points);
+  return std::make_unique<FunctionRows>(impl_->planned, std::move(from), spending);
 }
 
 std::unique_ptr<PointSource> FunctionPlan::open(std::unique_ptr<WindowFeed> feed,
@@ -350,7 +442,17 @@ std::unique_ptr<PointSource> FunctionPlan::open(std::unique_ptr<WindowFeed> feed
     return make_number_rows({impl_, impl_->planned->windows, impl_->planned->grid}, calls,
                             std::move(feed), spending);
   }
-  return std::make_unique<FunctionRows>(impl_->planned, nullptr, std::move(feed), spending);
+  FunctionRows::From from;
+  from.feed = std::move(feed);
+  return std::make_unique<FunctionRows>(impl_->planned, std::move(from), spending);
+}
+
+std::unique_ptr<PointSource> FunctionPlan::open(std::size_t units, PointFeed::Open open,
+                                                Spending& spending) const {
+  FunctionRows::From from;
+  from.units = std::make_unique<PointFeed>(
+      units, std::move(open), impl_->planned->windows.is_descending, impl_->planned->grid.is_cut());
+  return std::make_unique<FunctionRows>(impl_->planned, std::move(from), spending);
 }
 
 // Rows of windows alone have a place for it.
@@ -362,7 +464,7 @@ bool FunctionPlan::tells_lacks() const {
 }
 
 bool FunctionPlan::gives_number_rows() const {
-  return impl_->planned->is_of_numbers;
+  return impl_->planned->gives_numbers;
 }
 
 // The values of a single part come in order.

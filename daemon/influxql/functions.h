@@ -62,9 +62,12 @@ class FunctionPlan {
   // answer have rows without a value then.
   bool takes_many(std::size_t parts) const;
   bool tells_lacks() const;
-  // Whether a feed's rows all come by PointSource::next_many().
+  // Whether all rows come by PointSource::next_many().
   bool gives_number_rows() const;
   std::unique_ptr<PointSource> open(std::unique_ptr<WindowFeed> feed, Spending& spending) const;
+  // Where the units' points will do in any order within a window: where takes_many() says so.
+  std::unique_ptr<PointSource> open(std::size_t units, PointFeed::Open open,
+                                    Spending& spending) const;
 
  private:
   struct Impl;

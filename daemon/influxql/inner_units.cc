@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "influxql/cells.h"
 #include "influxql/merged_points.h"
-#include "influxql/series_reader.h"
 
 namespace edgecase::influxql {
 namespace {
@@ -32,7 +32,50 @@ class InnerPoints final : public PointSource {
     return true;
   }
 
+  Result<bool> next_many(NumberRows& rows) override {
+    EC_ASSIGN_OR_RETURN(const bool has_any, rows_->next_many(many_));
+    if (!has_any) return false;
+    std::swap(rows.times_ns, many_.times_ns);
+    rows.columns.resize(places_.size());
+    for (std::size_t i = 0; i < places_.size(); ++i) {
+      NumberRows::Column& column = rows.columns[i];
+      if (places_[i]) {
+        const bool is_wanted_again = std::find(places_.begin() + static_cast<std::ptrdiff_t>(i) + 1,
+                                               places_.end(), places_[i]) != places_.end();
+        NumberRows::Column& from = many_.columns[*places_[i]];
+        if (is_wanted_again) {
+          column = from;
+        } else {
+          std::swap(column, from);
+        }
+        cast_column(column, choice_.columns[i].kind);
+      } else {
+        column.kind = tags_[i].kind;
+        if (tags_[i].kind == Cell::Kind::Text) column.text = tags_[i].text;
+      }
+    }
+    return true;
+  }
+  void expect_all() override { rows_->expect_all(); }
+
  private:
+  // Numbers become each other; else they stay what they are.
+  static void cast_column(NumberRows::Column& column, Cell::Kind kind) {
+    if (column.is_alike() || column.kind == kind ||
+        (kind != Cell::Kind::Float && kind != Cell::Kind::Integer))
+      return;
+    NumberRows::Column cast;
+    cast.kind = kind;
+    Cell cell;
+    for (std::size_t row = 0; row < column.bits.size(); ++row) {
+      column.get(row, cell);
+      if (cell.kind != Cell::Kind::Null) cast_cell(cell, kind);
+      cast.add(cell);
+    }
+    std::swap(column, cast);
+  }
+
+  NumberRows many_;
   const std::unique_ptr<PointSource> rows_;
   const Choice& choice_;
   const std::vector<std::optional<std::size_t>>& places_;

@@ -22,64 +22,6 @@ Cell::Kind kind_of_type(wire::ValueType type) {
   return Cell::Kind::Null;
 }
 
-// The fields of one tag set, joined by their times.
-class JoinedFields final : public PointSource {
- public:
-  JoinedFields(std::vector<FeedPart> parts, const std::vector<Column>& columns,
-               std::vector<Cell> tags, bool is_descending)
-      : parts_(std::move(parts)),
-        columns_(columns),
-        tags_(std::move(tags)),
-        is_descending_(is_descending) {}
-
-  Result<bool> next(Point& point) override {
-    bool is_point = false;
-    std::int64_t time_ns = 0;
-    for (const FeedPart& part : parts_) {
-      if (columns_[part.column].is_condition) continue;
-      EC_ASSIGN_OR_RETURN(const bool has_reading, part.reader->has_reading());
-      if (!has_reading || (is_point && !is_before(part.reader->time_ns(), time_ns))) continue;
-      is_point = true;
-      time_ns = part.reader->time_ns();
-    }
-    if (!is_point) return false;
-    point.time_ns = time_ns;
-    point.cells.resize(tags_.size());
-    // The point may come from another unit.
-    for (std::size_t i = 0; i < tags_.size(); ++i) {
-      point.cells[i].kind = tags_[i].kind;
-      if (tags_[i].kind == Cell::Kind::Text) point.cells[i].text = tags_[i].text;
-    }
-    for (const FeedPart& part : parts_) {
-      Cell& cell = point.cells[part.column];
-      for (;;) {
-        EC_ASSIGN_OR_RETURN(const bool has_reading, part.reader->has_reading());
-        if (!has_reading || is_before(time_ns, part.reader->time_ns())) break;
-        if (part.reader->time_ns() == time_ns) copy_cell(part.reader->cell(), cell);
-        part.reader->pop();
-      }
-    }
-    return true;
-  }
-
-  // One field alone.
-  Result<bool> next_many(NumberRows& rows) override {
-    if (parts_.size() != 1 || columns_.size() != 1 || columns_.front().is_condition) return false;
-    rows.columns.resize(1);
-    rows.columns.front().kind = columns_.front().kind;
-    rows.clear();
-    return parts_.front().reader->take_many(rows.times_ns, rows.columns.front());
-  }
-
- private:
-  bool is_before(std::int64_t a, std::int64_t b) const { return is_descending_ ? a > b : a < b; }
-
-  const std::vector<FeedPart> parts_;
-  const std::vector<Column>& columns_;
-  const std::vector<Cell> tags_;  // of columns that are no tags: null
-  const bool is_descending_;
-};
-
 std::string key_bytes(const wire::Identity& identity) {
   std::string key;
   append_key_part(identity.measurement, key);
@@ -317,8 +259,8 @@ Result<std::unique_ptr<PointSource>> MeasurementUnits::open(std::size_t unit) {
   std::vector<FeedPart> parts;
   std::vector<Cell> tags;
   EC_TRY(open_parts(unit, parts, tags));
-  std::unique_ptr<PointSource> points = std::make_unique<JoinedFields>(
-      std::move(parts), choice_.columns, std::move(tags), choice_.is_descending);
+  std::unique_ptr<PointSource> points =
+      join_fields(std::move(parts), choice_.columns, std::move(tags), choice_.is_descending);
   if (compares_fields_) points = filter_points(std::move(points), *choice_.where);
   return points;
 }

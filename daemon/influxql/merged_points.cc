@@ -1,10 +1,187 @@
 #include "influxql/merged_points.h"
 
 #include <algorithm>
+#include <cstring>
+#include <optional>
 #include <utility>
 
 namespace edgecase::influxql {
 namespace {
+
+// The fields of one tag set, joined by their times.
+class JoinedFields final : public PointSource {
+ public:
+  JoinedFields(std::vector<FeedPart> parts, const std::vector<Column>& columns,
+               std::vector<Cell> tags, bool is_descending)
+      : parts_(std::move(parts)),
+        columns_(columns),
+        tags_(std::move(tags)),
+        is_descending_(is_descending) {
+    are_numbers_ =
+        !parts_.empty() && std::all_of(parts_.begin(), parts_.end(), [this](const FeedPart& part) {
+          return is_number(columns_[part.column]);
+        });
+    is_alone_ = parts_.size() == 1 && columns_.size() == 1 && !columns_.front().is_condition;
+  }
+
+  Result<bool> next(Point& point) override {
+    bool is_point = false;
+    std::int64_t time_ns = 0;
+    for (const FeedPart& part : parts_) {
+      if (columns_[part.column].is_condition) continue;
+      EC_ASSIGN_OR_RETURN(const bool has_reading, part.reader->has_reading());
+      if (!has_reading || (is_point && !is_before(part.reader->time_ns(), time_ns))) continue;
+      is_point = true;
+      time_ns = part.reader->time_ns();
+    }
+    if (!is_point) return false;
+    point.time_ns = time_ns;
+    point.cells.resize(tags_.size());
+    // The point may come from another unit.
+    for (std::size_t i = 0; i < tags_.size(); ++i) {
+      point.cells[i].kind = tags_[i].kind;
+      if (tags_[i].kind == Cell::Kind::Text) point.cells[i].text = tags_[i].text;
+    }
+    for (const FeedPart& part : parts_) {
+      Cell& cell = point.cells[part.column];
+      for (;;) {
+        EC_ASSIGN_OR_RETURN(const bool has_reading, part.reader->has_reading());
+        if (!has_reading || is_before(time_ns, part.reader->time_ns())) break;
+        if (part.reader->time_ns() == time_ns) copy_cell(part.reader->cell(), cell);
+        part.reader->pop();
+      }
+    }
+    return true;
+  }
+
+  Result<bool> next_many(NumberRows& rows) override {
+    if (!are_numbers_) return false;
+    begin_rows(rows);
+    if (is_alone_) return parts_.front().reader->take_many(rows.times_ns, rows.columns.front());
+    while (rows.empty()) {
+      EC_ASSIGN_OR_RETURN(const bool has_any, hold_parts());
+      if (!has_any) return false;
+      if (!take_aligned(rows)) merge_held(rows);
+    }
+    return true;
+  }
+  void expect_all() override {
+    for (const FeedPart& part : parts_) part.reader->expect_all();
+  }
+
+ private:
+  bool is_before(std::int64_t a, std::int64_t b) const { return is_descending_ ? a > b : a < b; }
+  static bool is_number(const Column& column) {
+    return !column.is_tag &&
+           (column.kind == Cell::Kind::Float || column.kind == Cell::Kind::Integer);
+  }
+
+  void begin_rows(NumberRows& rows) const {
+    rows.columns.resize(columns_.size());
+    rows.clear();
+    for (std::size_t i = 0; i < columns_.size(); ++i) {
+      NumberRows::Column& column = rows.columns[i];
+      column.kind = is_number(columns_[i]) ? columns_[i].kind : tags_[i].kind;
+      if (column.kind == Cell::Kind::Text) column.text = tags_[i].text;
+    }
+  }
+
+  // What is left of the parts, each as far as it is at hand. False: no part is left that makes
+  // points.
+  Result<bool> hold_parts() {
+    held_.clear();
+    bool makes_points = false;
+    for (const FeedPart& part : parts_) {
+      EC_ASSIGN_OR_RETURN(const bool has_any, part.reader->hold_many());
+      if (!has_any) continue;
+      const bool is_condition = columns_[part.column].is_condition;
+      held_.push_back({&part, part.reader->many(), is_condition});
+      makes_points = makes_points || !is_condition;
+    }
+    return makes_points;
+  }
+
+  // Fields of one device mostly have the same times. False: not all of these have.
+  bool take_aligned(NumberRows& rows) {
+    std::size_t count = held_.front().numbers.size();
+    for (const Held& each : held_) count = std::min(count, each.numbers.size());
+    const std::int64_t* const times_ns = held_.front().numbers.times_ns.data();
+    for (const Held& each : held_) {
+      if (std::memcmp(times_ns, each.numbers.times_ns.data(), count * sizeof(*times_ns)) != 0)
+        return false;
+    }
+    rows.times_ns.assign(times_ns, times_ns + count);
+    for (NumberRows::Column& column : rows.columns) {
+      if (column.is_alike()) continue;
+      column.bits.assign(count, 0);
+      column.has.assign(count, 0);
+    }
+    for (const Held& each : held_) {
+      NumberRows::Column& column = rows.columns[each.part->column];
+      std::copy_n(each.numbers.bits.begin(), count, column.bits.begin());
+      column.has.assign(count, 1);
+      each.part->reader->pop_many(count);
+    }
+    return true;
+  }
+
+  // Up to where the first of the parts ends: behind that it may go on.
+  void merge_held(NumberRows& rows) {
+    std::int64_t end_ns = held_.front().numbers.times_ns.back();
+    for (const Held& each : held_) {
+      const std::int64_t last_ns = each.numbers.times_ns.back();
+      if (is_before(last_ns, end_ns)) end_ns = last_ns;
+    }
+    for (;;) {
+      std::optional<std::int64_t> next_ns;
+      for (const Held& each : held_) {
+        if (each.is_condition || each.at == each.numbers.size()) continue;
+        const std::int64_t time_ns = each.numbers.times_ns[each.at];
+        if (!next_ns || is_before(time_ns, *next_ns)) next_ns = time_ns;
+      }
+      const bool is_row = next_ns && !is_before(end_ns, *next_ns);
+      if (is_row) add_row(*next_ns, rows);
+      for (Held& each : held_) {
+        while (each.at < each.numbers.size()) {
+          const std::int64_t time_ns = each.numbers.times_ns[each.at];
+          if (is_before(is_row ? *next_ns : end_ns, time_ns)) break;
+          if (is_row && time_ns == *next_ns) {
+            NumberRows::Column& column = rows.columns[each.part->column];
+            column.bits.back() = each.numbers.bits[each.at];
+            column.has.back() = 1;
+          }
+          ++each.at;
+        }
+      }
+      if (!is_row) break;
+    }
+    for (const Held& each : held_) each.part->reader->pop_many(each.at);
+  }
+
+  static void add_row(std::int64_t time_ns, NumberRows& rows) {
+    rows.times_ns.push_back(time_ns);
+    for (NumberRows::Column& column : rows.columns) {
+      if (column.is_alike()) continue;
+      column.bits.push_back(0);
+      column.has.push_back(0);
+    }
+  }
+
+  struct Held {
+    const FeedPart* part;
+    wire::Numbers numbers;
+    bool is_condition;
+    std::size_t at = 0;
+  };
+
+  const std::vector<FeedPart> parts_;
+  const std::vector<Column>& columns_;
+  const std::vector<Cell> tags_;  // of columns that are no tags: null
+  const bool is_descending_;
+  bool are_numbers_ = false;
+  bool is_alone_ = false;  // one field, and nothing else
+  std::vector<Held> held_;
+};
 
 class MergedPoints final : public PointSource {
  public:
@@ -73,10 +250,21 @@ class FilteredPoints final : public PointSource {
       if (!has_point || where_.is_true(point.cells)) return has_point;
     }
   }
+  Result<bool> next_many(NumberRows& rows) override {
+    for (;;) {
+      EC_ASSIGN_OR_RETURN(const bool has_any, points_->next_many(rows));
+      if (!has_any) return false;
+      where_.find_true(rows, which_);
+      rows.keep(which_);
+      if (!rows.empty()) return true;
+    }
+  }
+  void expect_all() override { points_->expect_all(); }
 
  private:
   const std::unique_ptr<PointSource> points_;
   const Formula& where_;
+  std::vector<std::uint32_t> which_;
 };
 
 class EdgePoints final : public PointSource {
@@ -115,6 +303,12 @@ class EdgePoints final : public PointSource {
 };
 
 }  // namespace
+
+std::unique_ptr<PointSource> join_fields(std::vector<FeedPart> parts,
+                                         const std::vector<Column>& columns, std::vector<Cell> tags,
+                                         bool is_descending) {
+  return std::make_unique<JoinedFields>(std::move(parts), columns, std::move(tags), is_descending);
+}
 
 std::unique_ptr<PointSource> edge_points(std::unique_ptr<PointSource> points, std::size_t column,
                                          bool are_turned) {

@@ -1,5 +1,5 @@
-// The points of several units as one, in the order of time; and of these those for which WHERE
-// holds. One thread.
+// The fields of a tag set as points; the points of several units as one, in the order of time; and
+// of these those for which WHERE holds. One thread.
 #pragma once
 
 #include <memory>
@@ -9,6 +9,11 @@
 
 namespace edgecase::influxql {
 
+// The fields of one tag set, joined by their times; `tags`: of columns that are no tags null.
+// `columns` outlive it.
+std::unique_ptr<PointSource> join_fields(std::vector<FeedPart> parts,
+                                         const std::vector<Column>& columns, std::vector<Cell> tags,
+                                         bool is_descending);
 // Points of one instant in the order of `sources`.
 std::unique_ptr<PointSource> merge_points(std::vector<std::unique_ptr<PointSource>> sources,
                                           bool is_descending);

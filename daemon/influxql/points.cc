@@ -17,7 +17,11 @@ void NumberRows::Column::add(const Cell& cell) {
 }
 
 void NumberRows::Column::get(std::size_t row, Cell& cell) const {
-  cell.kind = has[row] != 0 ? kind : Cell::Kind::Null;
+  cell.kind = is_alike() || has[row] != 0 ? kind : Cell::Kind::Null;
+  if (is_alike()) {
+    if (kind == Cell::Kind::Text) cell.text = text;
+    return;
+  }
   if (kind == Cell::Kind::Float) {
     cell.number = std::bit_cast<double>(bits[row]);
   } else {
@@ -30,6 +34,20 @@ void NumberRows::clear() {
   for (Column& column : columns) {
     column.bits.clear();
     column.has.clear();
+  }
+}
+
+void NumberRows::keep(const std::vector<std::uint32_t>& rows) {
+  if (rows.size() == size()) return;
+  const auto keep_of = [&](auto& values) {
+    for (std::size_t i = 0; i < rows.size(); ++i) values[i] = values[rows[i]];
+    values.resize(rows.size());
+  };
+  keep_of(times_ns);
+  for (Column& column : columns) {
+    if (column.is_alike()) continue;
+    keep_of(column.bits);
+    keep_of(column.has);
   }
 }
 

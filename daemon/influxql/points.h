@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
+#include <string>
 #include <vector>
 
 #include "edgecase/iterator.h"
@@ -21,9 +23,17 @@ struct Point {
 // Rows of numbers side by side: times, and of each column as many numbers as there are times.
 struct NumberRows {
   struct Column {
-    Cell::Kind kind = Cell::Kind::Float;  // or Integer
-    std::vector<std::uint64_t> bits;      // of a double, or of a signed integer
-    std::vector<char> has;                // 0: null
+    // Or Integer. Where points are on their way to functions and formulas also Bool; and Text or
+    // Null, which every row has alike, and which have no bits.
+    Cell::Kind kind = Cell::Kind::Float;
+    std::vector<std::uint64_t> bits;  // of a double, or of a signed integer
+    std::vector<char> has;            // 0: null
+    std::string text;                 // of a tag
+
+    bool is_alike() const { return kind == Cell::Kind::Text || kind == Cell::Kind::Null; }
+    bool has_all(std::size_t begin, std::size_t count) const {
+      return std::memchr(has.data() + begin, 0, count) == nullptr;
+    }
 
     void add(const Cell& cell);  // of another kind: null
     void add(std::uint64_t number_bits) {
@@ -38,7 +48,8 @@ struct NumberRows {
 
   std::size_t size() const { return times_ns.size(); }
   bool empty() const { return times_ns.empty(); }
-  void clear();  // the columns stay
+  void clear();                                       // the columns stay
+  void keep(const std::vector<std::uint32_t>& rows);  // of these the others go; in order
 };
 
 class PointSource {
@@ -51,6 +62,8 @@ class PointSource {
   // The same of many, where they are at hand as numbers alone: `rows` is overwritten, or given away
   // for another one. False: next() has what comes, or knows that nothing does.
   virtual Result<bool> next_many(NumberRows& /*rows*/) { return false; }
+  // Before the first of them: all will be taken, so that many may be read at once.
+  virtual void expect_all() {}
 };
 
 // Takes the values that a field has in a window, many at once where they are at hand so.

@@ -1,9 +1,10 @@
 #include "influxql/row_points.h"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
-#include "influxql/series_reader.h"
+#include "influxql/cells.h"
 
 namespace edgecase::influxql {
 namespace {
@@ -12,15 +13,14 @@ class RowPoints final : public PointSource {
  public:
   RowPoints(std::unique_ptr<PointSource> points, const RowShape& shape)
       : points_(std::move(points)), shape_(shape), before_(shape.columns.size()) {
-    if (shape_.limit > 0 || shape_.offset > 0 || fills()) return;
-    for (const Formula& field : shape_.fields) {
-      const auto place = field.cell_place();
-      if (!place) {
-        places_.clear();
-        return;
-      }
-      places_.push_back(*place);
-    }
+    const auto is_number = [this](std::size_t place) {
+      if (shape_.columns.empty()) return true;  // of functions
+      const Column& column = shape_.columns[place];
+      return !column.is_tag && column.kind != Cell::Kind::Text && column.kind != Cell::Kind::Bool;
+    };
+    gives_many_ = !shape_.fields.empty() && shape_.limit == 0 && shape_.offset == 0 && !fills() &&
+                  std::all_of(shape_.fields.begin(), shape_.fields.end(),
+                              [&](const Formula& each) { return each.gives_numbers(is_number); });
   }
 
   Result<bool> next(Point& point) override {
@@ -41,16 +41,19 @@ class RowPoints final : public PointSource {
     return true;
   }
 
-  // Fields that are nothing but what a function comes to; others are worked out row by row.
   Result<bool> next_many(NumberRows& rows) override {
-    if (places_.empty()) return false;
+    if (!gives_many_) return false;
     EC_ASSIGN_OR_RETURN(const bool has_any, points_->next_many(many_));
     if (!has_any) return false;
     rows.times_ns.swap(many_.times_ns);
-    rows.columns.resize(places_.size());
-    for (std::size_t i = 0; i < places_.size(); ++i) rows.columns[i] = many_.columns[places_[i]];
+    // As many as before: formulas look at them.
+    many_.times_ns.resize(rows.times_ns.size());
+    rows.columns.resize(shape_.fields.size());
+    for (std::size_t i = 0; i < shape_.fields.size(); ++i)
+      shape_.fields[i].evaluate(many_, rows.columns[i]);
     return true;
   }
+  void expect_all() override { points_->expect_all(); }
 
  private:
   bool fills() const { return shape_.fill == Fill::Previous || shape_.fill == Fill::Number; }
@@ -77,7 +80,7 @@ class RowPoints final : public PointSource {
   Point point_;
   NumberRows many_;
   std::vector<Cell> before_;
-  std::vector<std::size_t> places_;  // of the fields, where all are cells
+  bool gives_many_ = false;
   std::int64_t passed_ = 0, given_ = 0;
 };
 

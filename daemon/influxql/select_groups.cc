@@ -148,11 +148,10 @@ Result<UnitKey> SelectPlan::key(std::size_t group) const {
 }
 
 bool SelectPlan::gives_number_rows() const {
-  return functions_ && functions_->gives_number_rows() && !edge_column_ &&
-         std::all_of(sources_.begin(), sources_.end(),
-                     [](const auto& source) { return source->has_parts(); }) &&
-         std::all_of(shape_.fields.begin(), shape_.fields.end(),
-                     [](const Formula& field) { return field.cell_place().has_value(); });
+  return functions_ && functions_->gives_number_rows() &&
+         std::all_of(shape_.fields.begin(), shape_.fields.end(), [](const Formula& field) {
+           return field.gives_numbers([](std::size_t) { return true; });
+         });
 }
 
 // Null: its functions need its points.
@@ -177,10 +176,16 @@ Result<std::unique_ptr<PointSource>> SelectPlan::open(std::size_t group) {
   EC_ASSIGN_OR_RETURN(std::unique_ptr<WindowFeed> feed, open_feed(group));
   if (feed != nullptr)
     return make_rows(functions_->open(std::move(feed), account_.spending()), shape_);
+  const std::size_t count = groups_[group].count;
+  const PointFeed::Open open_unit = [this, first = groups_[group].first](std::size_t unit) {
+    const Ref& ref = refs_[first + unit];
+    return sources_[ref.source]->open(ref.unit);
+  };
+  if (functions_ && !edge_column_ && functions_->takes_many(count))
+    return make_rows(functions_->open(count, open_unit, account_.spending()), shape_);
   std::vector<std::unique_ptr<PointSource>> units;
-  for (std::uint32_t i = 0; i < groups_[group].count; ++i) {
-    const Ref& ref = refs_[groups_[group].first + i];
-    EC_ASSIGN_OR_RETURN(std::unique_ptr<PointSource> unit, sources_[ref.source]->open(ref.unit));
+  for (std::size_t i = 0; i < count; ++i) {
+    EC_ASSIGN_OR_RETURN(std::unique_ptr<PointSource> unit, open_unit(i));
     units.push_back(std::move(unit));
   }
   std::unique_ptr<PointSource> points = merge_points(std::move(units), choice_.is_descending);

@@ -46,43 +46,7 @@ std::optional<NumberSummary> summary_of(const query::TierWindow& window, std::in
   return summary;
 }
 
-// Null: bytes.
-void set_cell(const wire::Value& value, Cell& cell) {
-  cell.kind = Cell::Kind::Null;
-  switch (value.type) {
-    case wire::ValueType::Float64:
-      cell.kind = Cell::Kind::Float;
-      cell.number = value.float64;
-      return;
-    case wire::ValueType::Int64:
-      cell.kind = Cell::Kind::Integer;
-      cell.integer = value.int64;
-      return;
-    case wire::ValueType::Bool:
-      cell.kind = Cell::Kind::Bool;
-      cell.integer = value.boolean ? 1 : 0;
-      return;
-    case wire::ValueType::Text:
-      cell.kind = Cell::Kind::Text;
-      cell.text = value.text;
-      return;
-    case wire::ValueType::Bytes: return;
-  }
-}
-
 }  // namespace
-
-void cast_cell(Cell& cell, Cell::Kind kind) {
-  if (cell.kind == kind) return;
-  if (kind == Cell::Kind::Float && cell.kind == Cell::Kind::Integer) {
-    cell.number = static_cast<double>(cell.integer);
-  } else if (kind == Cell::Kind::Integer && cell.kind == Cell::Kind::Float) {
-    cell.integer = whole_of(cell.number);
-  } else {
-    kind = Cell::Kind::Null;
-  }
-  cell.kind = kind;
-}
 
 SeriesReader::SeriesReader(ReadingAccount& account, catalog::SeriesRow row,
                            const catalog::SeriesId& series, const TimeSpan& span,
@@ -127,9 +91,10 @@ void SeriesReader::open_scan() {
   options.summaries = is_fed_ && is_number_kind(kind_) && account_.readers() <= kOpenScansMax;
   query::QueryService& service = account_.service();
   query::TierReading tiers;
-  if (field_.every_ns > 0) tiers = field_reading();
-  if (const retention::TierMarks* const marks = service.marks();
-      field_.every_ns == 0 && marks != nullptr && marks->latest_ns() > range.from_ns) {
+  const retention::TierMarks* const marks = service.marks();
+  if (field_.every_ns > 0) {
+    tiers = query::read_windows(service.engine(), marks, field_.every_ns, field_.column);
+  } else if (marks != nullptr && marks->latest_ns() > range.from_ns) {
     // Any aggregate will do: which columns there are is all one here.
     std::optional<wire::Aggregate> aggregate;
     const bool may_be_windows =
@@ -143,32 +108,6 @@ void SeriesReader::open_scan() {
   }
   scan_.emplace(service.engine(), service.catalog(), std::vector<catalog::SeriesRow>{row_}, range,
                 options, std::move(tiers));
-}
-
-query::TierReading SeriesReader::field_reading() const {
-  using catalog::TierColumn;
-  query::TierReading reading;
-  reading.every_ns = field_.every_ns;
-  reading.is_alone = true;
-  TierColumn column = TierColumn::Count;
-  switch (field_.column) {
-    case wire::WindowColumn::Count: break;
-    case wire::WindowColumn::Min: column = TierColumn::Min; break;
-    case wire::WindowColumn::Max: column = TierColumn::Max; break;
-    case wire::WindowColumn::Sum:
-    case wire::WindowColumn::Mean: column = TierColumn::Sum; break;
-    case wire::WindowColumn::First: column = TierColumn::First; break;
-    case wire::WindowColumn::Last: column = TierColumn::Last; break;
-  }
-  reading.columns = query::tier_bit(column);
-  reading.choose = [engine = &account_.service().engine(), every_ns = field_.every_ns](
-                       const catalog::SeriesEntry& series) -> std::optional<catalog::TierSpace> {
-    const auto space =
-        engine->find_namespace(catalog::tier_space_name(series.id.namespace_id, every_ns));
-    if (!space.ok()) return std::nullopt;
-    return catalog::TierSpace{space->id, every_ns};
-  };
-  return reading;
 }
 
 void SeriesReader::close_scan() {
@@ -203,7 +142,25 @@ void SeriesReader::let_go() {
   if (scan_) static_cast<void>(scan_->let_go());
 }
 
+// What was held side by side is taken one by one.
+void SeriesReader::to_held() {
+  next_ = 0;
+  count_ = many_times_ns_.size() - next_of_many_;
+  held_.resize(std::max(held_.size(), count_));
+  for (std::size_t i = 0; i < count_; ++i, ++next_of_many_) {
+    held_[i].time_ns = many_times_ns_[next_of_many_];
+    many_.get(next_of_many_, held_[i].cell);
+  }
+}
+
 void SeriesReader::forget_answered() {
+  if (next_of_many_ < many_times_ns_.size()) {
+    const std::size_t first = next_of_many_ > 0 ? next_of_many_ - 1 : 0;
+    const auto [oldest_ns, newest_ns] = std::minmax(many_times_ns_[first], many_times_ns_.back());
+    oldest_ns_ = oldest_ns;
+    newest_ns_ = newest_ns;
+    return;
+  }
   if (next_ >= count_) {
     // A point that was made of the last one may be held still.
     has_read_ = has_read_ && count_ > 0;
@@ -216,6 +173,7 @@ void SeriesReader::forget_answered() {
 }
 
 Result<bool> SeriesReader::has_reading() {
+  if (next_of_many_ < many_times_ns_.size()) to_held();
   if (next_ < count_) return true;
   if (!is_done_) EC_TRY(fill());
   return next_ < count_;
@@ -246,6 +204,19 @@ Result<bool> SeriesReader::take_many(std::vector<std::int64_t>& times_ns,
   numbers.has.resize(numbers.bits.size(), 1);
   EC_TRY(step_over(held));
   return true;
+}
+
+Result<bool> SeriesReader::hold_many() {
+  if (next_of_many_ < many_times_ns_.size()) return true;
+  many_times_ns_.clear();
+  many_.bits.clear();
+  many_.has.clear();
+  many_.kind = kind_;
+  next_of_many_ = 0;
+  EC_ASSIGN_OR_RETURN(const bool has_many, take_many(many_times_ns_, many_));
+  if (has_many) return true;
+  EC_ASSIGN_OR_RETURN(const bool has_one, has_reading());
+  return has_one ? take_many(many_times_ns_, many_) : has_one;
 }
 
 Status SeriesReader::wake_scan() {

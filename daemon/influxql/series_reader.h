@@ -15,9 +15,6 @@
 
 namespace edgecase::influxql {
 
-// A value as another type: numbers become each other; what cannot be is null. InfluxDB's casts.
-void cast_cell(Cell& cell, Cell::Kind kind);
-
 // A column of the windows that a tier keeps of a series.
 struct TierField {
   std::int64_t every_ns = 0;  // 0: readings
@@ -55,6 +52,16 @@ class SeriesReader {
   // In place of those: the readings that come, where they are numbers at hand. False: has_reading()
   // has the next one.
   Result<bool> take_many(std::vector<std::int64_t>& times_ns, NumberRows::Column& numbers);
+  // The same, kept here until they are popped, where all that comes is numbers. False: there are
+  // none left.
+  Result<bool> hold_many();
+  wire::Numbers many() const {
+    return wire::Numbers{many_times_ns_, many_.bits, kind_ == Cell::Kind::Float}.from(
+        next_of_many_);
+  }
+  void pop_many(std::size_t count) { next_of_many_ += count; }
+  // Otherwise few are read at first.
+  void expect_all() { batch_ = kBatchMax; }
   // In place of that, for WindowFeed: a time before which (against the order of time: behind which)
   // there is no reading, none: there is none left; and to give all readings of a window, which
   // holds that time.
@@ -99,11 +106,11 @@ class SeriesReader {
 
   void open_scan();
   void close_scan();
+  void to_held();
   Status wake_scan();
   Status fill();
   Status feed_from_scan(const Window& window, ValueTaker& taker);
   Status feed_from_tier(ValueTaker& taker);
-  query::TierReading field_reading() const;
   Result<bool> read_window(Held& held);
   Status check_moved();
   Result<bool> read_reading(Held& held);
@@ -126,6 +133,9 @@ class SeriesReader {
   std::optional<query::SeriesScan> scan_;
   std::vector<Held> held_;  // its memory is used again
   std::size_t next_ = 0, count_ = 0;
+  std::vector<std::int64_t> many_times_ns_;
+  NumberRows::Column many_;
+  std::size_t next_of_many_ = 0;
   std::size_t batch_ = 4;
   std::uint64_t held_bytes_ = 0;
   bool is_begun_ = false, is_done_ = false;

@@ -1,7 +1,9 @@
 #include "influxql/side_groups.h"
 
+#include <algorithm>
 #include <atomic>
 #include <deque>
+#include <optional>
 #include <utility>
 
 #include "influxql/select_plan.h"
@@ -53,7 +55,16 @@ struct SideGroups::State {
     asking.reach = &reach;
   }
 
-  void run(std::unique_ptr<SelectStatement> statement, std::size_t first, std::size_t groups);
+  void run(std::unique_ptr<SelectStatement> statement, std::size_t groups);
+  // The next one of this thread. One is left in between: who answers would wait for each otherwise.
+  std::optional<std::size_t> begin_next(std::size_t groups) EC_EXCLUDES(mutex) {
+    const MutexLock lock(mutex);
+    if (next_place < unbegun) next_place = std::min(unbegun + 1, groups - 1);
+    if (next_place < unbegun || next_place >= groups) return std::nullopt;
+    begun.push_back(next_place);
+    next_place += 2;
+    return begun.back();
+  }
   Status make(SelectPlan& plan, ReadingAccount& account, std::size_t place);
   // Waits where too many are there. Cancelled: it was stopped.
   Status push(Piece piece, ReadingAccount& account) EC_EXCLUDES(mutex);
@@ -76,19 +87,21 @@ struct SideGroups::State {
   std::size_t rows_waiting EC_GUARDED_BY(mutex) = 0;
   bool is_stopped EC_GUARDED_BY(mutex) = false;
   bool has_ended EC_GUARDED_BY(mutex) = false;
+  std::deque<std::size_t> begun EC_GUARDED_BY(mutex);
+  std::size_t next_place EC_GUARDED_BY(mutex) = 0;
+  std::size_t unbegun EC_GUARDED_BY(mutex) = 0;  // where who answers has not come to
 };
 
-void SideGroups::State::run(std::unique_ptr<SelectStatement> statement, std::size_t first,
-                            std::size_t groups) {
+void SideGroups::State::run(std::unique_ptr<SelectStatement> statement, std::size_t groups) {
   ReadingAccount account(service, asking);
   auto plan = SelectPlan::make(account, std::move(statement), {});
   // What fails here, the thread that answers finds out by itself.
   if (!plan.ok() || !(*plan)->choose().ok() || (*plan)->size() != groups) return;
-  for (std::size_t place = first; place < groups; place += 2) {
-    const Status made = make(**plan, account, place);
+  while (const auto place = begin_next(groups)) {
+    const Status made = make(**plan, account, *place);
     if (made.ok()) continue;
     Piece failed;
-    failed.place = place;
+    failed.place = *place;
     failed.status = made;
     static_cast<void>(push(std::move(failed), account));
     return;
@@ -166,10 +179,14 @@ std::unique_ptr<SideGroups> SideGroups::start(query::QueryService& service, cons
   std::unique_ptr<Patience> turn = asking.reach->second_turn();
   if (turn == nullptr) return nullptr;
   auto state = std::make_shared<State>(service, asking, std::move(turn));
+  {
+    const MutexLock lock(state->mutex);
+    state->next_place = state->unbegun = first;
+  }
   // A function that can be copied holds it.
   auto held = std::make_shared<std::unique_ptr<SelectStatement>>(std::move(statement));
-  const bool is_started = service.side_thread().try_start([state, held, first, groups] {
-    state->run(std::move(*held), first, groups);
+  const bool is_started = service.side_thread().try_start([state, held, groups] {
+    state->run(std::move(*held), groups);
     state->end();
   });
   if (!is_started) return nullptr;
@@ -182,6 +199,15 @@ SideGroups::~SideGroups() {
   state_->is_stopped = true;
   state_->changed.notify_all();
   while (!state_->has_ended) state_->changed.wait(state_->mutex);
+}
+
+bool SideGroups::has_begun(std::size_t place) {
+  if (place < first_) return false;
+  const MutexLock lock(state_->mutex);
+  state_->unbegun = place + 1;
+  std::deque<std::size_t>& begun = state_->begun;
+  while (!begun.empty() && begun.front() < place) begun.pop_front();
+  return !begun.empty() && begun.front() == place;
 }
 
 Result<SideGroups::Taken> SideGroups::next(std::size_t place, const UnitKey& key,

@@ -1,6 +1,7 @@
-// Groups of a SELECT that a second thread works out: every second one from where it was begun,
-// while the thread that answers works out those between. It has a plan and an account of its own;
-// its rows wait here, so many at most, until the answer comes to them. Used by executor.cc alone.
+// Groups of a SELECT that a second thread works out: every second one, unless the thread that
+// answers came to it earlier, which works out those between. It has a plan and an account of its
+// own; its rows wait here, so many at most, until the answer comes to them. Used by executor.cc
+// alone.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +25,8 @@ class SideGroups {
   // Waits for the thread, which soon asks whether it is to go on.
   ~SideGroups();
 
-  bool has(std::size_t place) const { return place >= first_ && (place - first_) % 2 == 0; }
+  // Whether the thread has begun with that group. If not it will not: it is the caller's.
+  bool has_begun(std::size_t place);
   enum class Taken : unsigned char { Rows, End, NotMade };
   // The next rows of a group that it has, waiting for them; what they are made of is added to the
   // account, and to `given`. NotMade: the thread has ended without it, or found other groups.

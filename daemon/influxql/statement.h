@@ -70,12 +70,25 @@ struct Expr {
 
 struct SelectStatement;
 
+// A pointer to one that is owned, and copied with its owner.
+template <typename T>
+struct Owned : std::unique_ptr<T> {
+  using std::unique_ptr<T>::unique_ptr;
+  Owned() = default;
+  Owned(std::unique_ptr<T> owned) : std::unique_ptr<T>(std::move(owned)) {}
+  Owned(Owned&&) = default;
+  Owned& operator=(Owned&&) = default;
+  Owned(const Owned& from) : std::unique_ptr<T>(from ? std::make_unique<T>(*from) : nullptr) {}
+  Owned& operator=(const Owned& from) { return *this = Owned(from); }
+  ~Owned() = default;
+};
+
 // One of what is behind FROM: a measurement by name or expression, or a statement in brackets.
 struct Source {
   std::string database, policy;
   std::string name;
   std::optional<std::string> regex;
-  std::unique_ptr<SelectStatement> inner;
+  Owned<SelectStatement> inner;
 };
 
 struct Field {

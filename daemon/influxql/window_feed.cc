@@ -1,6 +1,7 @@
 #include "influxql/window_feed.h"
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 namespace edgecase::influxql {
@@ -74,6 +75,58 @@ Status WindowFeed::step_over(const wire::Numbers& taken) {
   heap_.clear();
   EC_TRY(parts_.front().reader->step_over(taken));
   return push(0);
+}
+
+bool PointFeed::comes_later(const Unit& a, const Unit& b) const {
+  if (a.time_ns == b.time_ns) return a.place > b.place;
+  return is_descending_ ? a.time_ns < b.time_ns : a.time_ns > b.time_ns;
+}
+
+// Unless nothing is left of it.
+Status PointFeed::push(std::unique_ptr<Unit> unit) {
+  if (unit->next == unit->many.size()) {
+    unit->next = 0;
+    unit->many.clear();
+    EC_ASSIGN_OR_RETURN(const bool has_many, unit->points->next_many(unit->many));
+    if (!has_many) {
+      unit->many.clear();
+      EC_ASSIGN_OR_RETURN(const bool has_point, unit->points->next(unit->point));
+      if (!has_point) return ok();
+    }
+  }
+  unit->time_ns = unit->many.empty() ? unit->point.time_ns : unit->many.times_ns[unit->next];
+  heap_.push_back(std::move(unit));
+  std::push_heap(heap_.begin(), heap_.end(),
+                 [this](const auto& a, const auto& b) { return comes_later(*a, *b); });
+  return ok();
+}
+
+Result<std::optional<std::int64_t>> PointFeed::next_time() {
+  while (opened_ < units_ && (is_cut_ || heap_.empty())) {
+    auto unit = std::make_unique<Unit>();
+    unit->place = opened_;
+    EC_ASSIGN_OR_RETURN(unit->points, open_(opened_++));
+    unit->points->expect_all();
+    EC_TRY(push(std::move(unit)));
+  }
+  if (heap_.empty()) return std::optional<std::int64_t>();
+  return std::optional(heap_.front()->time_ns);
+}
+
+Status PointFeed::feed(const Window& window, Taker& taker) {
+  std::pop_heap(heap_.begin(), heap_.end(),
+                [this](const auto& a, const auto& b) { return comes_later(*a, *b); });
+  std::unique_ptr<Unit> unit = std::move(heap_.back());
+  heap_.pop_back();
+  if (unit->many.empty()) {
+    EC_TRY(taker.take(unit->point));
+    return push(std::move(unit));
+  }
+  const std::size_t begin = unit->next;
+  const auto left = std::span<const std::int64_t>(unit->many.times_ns).subspan(begin);
+  unit->next += wire::Numbers{left, {}, true}.count_within(window.from_ns, window.end_ns - 1);
+  EC_TRY(taker.take(unit->many, begin, unit->next));
+  return push(std::move(unit));
 }
 
 }  // namespace edgecase::influxql

@@ -4,8 +4,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "influxql/series_reader.h"
@@ -54,6 +56,47 @@ class WindowFeed {
   bool is_begun_ = false;
   std::optional<std::int64_t> told_ns_;  // the end of what was told
   std::vector<Next> heap_;               // of parts that have something, the next one in front
+};
+
+// The same of units whose points have several values, or are those of a statement in brackets: the
+// points of a window unit after unit, many at once where they are at hand so. Where nothing is cut
+// into windows one unit is read after the other.
+class PointFeed {
+ public:
+  using Open = std::function<Result<std::unique_ptr<PointSource>>(std::size_t unit)>;
+
+  PointFeed(std::size_t units, Open open, bool is_descending, bool is_cut)
+      : units_(units), open_(std::move(open)), is_descending_(is_descending), is_cut_(is_cut) {}
+
+  // None: there is no point left.
+  Result<std::optional<std::int64_t>> next_time();
+  // What is at hand of the unit whose turn it is, and lies in the window, which holds next_time():
+  // points, or numbers side by side.
+  class Taker {
+   public:
+    virtual ~Taker() = default;
+    virtual Status take(const Point& point) = 0;
+    virtual Status take(const NumberRows& rows, std::size_t begin, std::size_t end) = 0;
+  };
+  Status feed(const Window& window, Taker& taker);
+
+ private:
+  struct Unit {
+    std::unique_ptr<PointSource> points;
+    NumberRows many;
+    std::size_t next = 0;  // of them
+    Point point;           // where there are not many
+    std::size_t place = 0;
+    std::int64_t time_ns = 0;
+  };
+  bool comes_later(const Unit& a, const Unit& b) const;
+  Status push(std::unique_ptr<Unit> unit);
+
+  const std::size_t units_;
+  const Open open_;
+  const bool is_descending_, is_cut_;
+  std::size_t opened_ = 0;
+  std::vector<std::unique_ptr<Unit>> heap_;  // the next one in front
 };
 
 }  // namespace edgecase::influxql

@@ -18,6 +18,25 @@ std::string lengths_text(const std::set<std::int64_t>& lengths_ns) {
   return text;
 }
 
+std::function<std::int64_t(const catalog::SeriesEntry&)> before_of(
+    const retention::TierMarks& marks) {
+  return [&marks](const catalog::SeriesEntry& series) { return marks.find(series.id).before_ns; };
+}
+
+// What a tier keeps that a column is made of.
+TierColumn column_for(wire::WindowColumn column) {
+  switch (column) {
+    case wire::WindowColumn::Count: return TierColumn::Count;
+    case wire::WindowColumn::Min: return TierColumn::Min;
+    case wire::WindowColumn::Max: return TierColumn::Max;
+    case wire::WindowColumn::Sum:
+    case wire::WindowColumn::Mean: return TierColumn::Sum;
+    case wire::WindowColumn::First: return TierColumn::First;
+    case wire::WindowColumn::Last: return TierColumn::Last;
+  }
+  return TierColumn::Count;
+}
+
 }  // namespace
 
 void TierNote::add(const TierNote& other) {
@@ -57,6 +76,23 @@ std::optional<TierColumnSet> tier_columns(wire::Aggregate aggregate) {
   }
 }
 
+TierReading read_windows(const Engine& engine, const retention::TierMarks* marks,
+                         std::int64_t every_ns, wire::WindowColumn column) {
+  TierReading reading;
+  reading.every_ns = every_ns;
+  reading.is_alone = true;
+  reading.columns = tier_bit(column_for(column));
+  if (marks != nullptr) reading.before = before_of(*marks);
+  reading.choose =
+      [&engine, every_ns](const catalog::SeriesEntry& series) -> std::optional<catalog::TierSpace> {
+    const auto space =
+        engine.find_namespace(catalog::tier_space_name(series.id.namespace_id, every_ns));
+    if (!space.ok()) return std::nullopt;
+    return catalog::TierSpace{space->id, every_ns};
+  };
+  return reading;
+}
+
 TierReading read_tiers(const Engine& engine, const retention::TierMarks& marks,
                        std::int64_t from_ns, std::int64_t every_ns,
                        std::optional<wire::Aggregate> aggregate) {
@@ -65,9 +101,7 @@ TierReading read_tiers(const Engine& engine, const retention::TierMarks& marks,
   if (!columns || marks.latest_ns() <= from_ns) return reading;
   reading.columns = *columns;
   reading.every_ns = every_ns;
-  reading.before = [&marks](const catalog::SeriesEntry& series) {
-    return marks.find(series.id).before_ns;
-  };
+  reading.before = before_of(marks);
   reading.choose = [&engine, &marks, every_ns](
                        const catalog::SeriesEntry& series) -> std::optional<catalog::TierSpace> {
     const auto tier_ns = tier_for(marks.find(series.id), every_ns);

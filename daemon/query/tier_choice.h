@@ -11,6 +11,7 @@
 #include "query/series_scan.h"
 #include "retention/tier_marks.h"
 #include "wire/query_request.h"
+#include "wire/window_columns.h"
 
 namespace edgecase::query {
 
@@ -36,6 +37,11 @@ std::optional<TierColumnSet> tier_columns(wire::Aggregate aggregate);
 TierReading read_tiers(const Engine& engine, const retention::TierMarks& marks,
                        std::int64_t from_ns, std::int64_t every_ns,
                        std::optional<wire::Aggregate> aggregate);
+
+// For a question of a column of all windows of `every_ns`, and of no readings. `marks`: null where
+// there are none.
+TierReading read_windows(const Engine& engine, const retention::TierMarks* marks,
+                         std::int64_t every_ns, wire::WindowColumn column);
 
 // Notes what becomes of a series of such a question.
 void note_tiers(const retention::TierMarks& marks, const catalog::SeriesId& series,

@@ -32,6 +32,10 @@ VICTORIA_POINTS_MAX = 30_000  # of one answer
 HEADERS = {"csv": {"Accept": "application/csv"}}
 
 
+class Refused(Exception):
+    """What a server says in place of an answer."""
+
+
 class Server:
     """One that speaks InfluxQL; the others know its questions in their own language."""
 
@@ -46,7 +50,7 @@ class Server:
         answer = self.connection.getresponse()
         text = answer.read()
         if answer.status not in (200, 204):
-            raise AssertionError(f"{self.name}: {answer.status} to {path}: {text[:200]}")
+            raise Refused(f"{self.name}: {answer.status} to {path}: {text[:200]}")
         return text
 
     def write(self, lines):
@@ -215,18 +219,28 @@ def questions(readings, hours):
 
 
 def measure(servers, rounds, asked, are_alike=True):
-    """Prints medians; `asked` yields names and questions. A question may be None for a server. How many miss."""
-    misses = 0
+    """
+    Prints medians; `asked` yields names and questions. A question may be None for a server; one that a peer refuses has
+    no figure of it, and what it said stands below. How many miss.
+    """
+    misses, refusals = 0, []
     print(f"{'milliseconds':32}" + "".join(f"{server.name:>17}" for server in servers) + f"{'to best peer':>15}")
     for name, ask in asked:
         firsts, medians, counts = [], [], []
         for server in servers:
             took = []
-            for i in range(rounds):
-                each, texts = timed(lambda server=server: ask(server))
-                took.append(each)
-                if i == 0 and texts is not None:
-                    counts.append(server.count(texts))
+            try:
+                for i in range(rounds):
+                    each, texts = timed(lambda server=server: ask(server))
+                    took.append(each)
+                    if i == 0 and texts is not None:
+                        counts.append(server.count(texts))
+            except Refused as refusal:
+                if server is servers[0]:
+                    raise
+                refusals.append(f"{name}: {refusal}")
+                texts = None
+            took = took or [float("nan")] * 2
             firsts.append(took[0] if texts is not None else float("nan"))
             medians.append(statistics.median(took[1:]) if texts is not None else float("nan"))
         if are_alike and len(set(counts)) > 1:
@@ -238,27 +252,35 @@ def measure(servers, rounds, asked, are_alike=True):
             misses += ratio > 1
             print(f"{label:32}" + "".join(f"{each:17.2f}" for each in figures) + f"{ratio:15.2f}", flush=True)
     print(f"{'most memory, MiB':32}" + "".join(f"{server.memory_mib():17.0f}" for server in servers))
+    print("".join(each + "\n" for each in refusals), end="")
     load = os.getloadavg()
     print(f"load of 1, 5, 15 minutes: {load[0]:.1f}, {load[1]:.1f}, {load[2]:.1f}")
     return misses
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--readings", type=int, default=1_000_000)
-    parser.add_argument("--hours", type=int, default=24)
-    parser.add_argument("--rounds", type=int, default=5)
+def given_to(text, **numbers):
+    """The parser of what is given, and that; each of `numbers` has its least and what it is otherwise."""
+    parser = argparse.ArgumentParser(description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
+    numbers["rounds"] = (2, 5)
+    for name, (_, otherwise) in numbers.items():
+        parser.add_argument(f"--{name}", type=int, default=otherwise)
     parser.add_argument("--check", action="store_true")
     given = parser.parse_args()
-    if given.readings < 7200 or given.hours < 0 or given.rounds < 2:
-        parser.error("at least 7200 readings, 0 hours, 2 rounds")
+    for name, (least, _) in numbers.items():
+        if getattr(given, name) < least:
+            parser.error(f"--{name} is at least {least}")
+    if "EDGECASE_PROGRAM" not in os.environ:
+        sys.exit("EDGECASE_PROGRAM is not set")
+    return given
+
+
+def compare(given, fill_all, asked, are_alike=True):
+    """Starts, fills and asks all servers. The exit code."""
     servers = []
     try:
         servers = start_all()
-        for server in servers:
-            took, _ = timed(lambda server=server: fill(server, given.readings, given.hours))
-            print(f"{server.name} was filled in {took / 1e3:.1f} s", file=sys.stderr)
-        misses = measure(servers, given.rounds, questions(given.readings, given.hours))
+        fill_all(servers)
+        misses = measure(servers, given.rounds, asked, are_alike)
     finally:
         for server in servers:
             server.connection.close()
@@ -266,7 +288,15 @@ def main():
     return 3 if given.check and misses else 0
 
 
+def main():
+    given = given_to(__doc__, readings=(7200, 1_000_000), hours=(0, 24))
+
+    def fill_all(servers):
+        for server in servers:
+            took, _ = timed(lambda server=server: fill(server, given.readings, given.hours))
+            print(f"{server.name} was filled in {took / 1e3:.1f} s", file=sys.stderr)
+    return compare(given, fill_all, questions(given.readings, given.hours))
+
+
 if __name__ == "__main__":
-    if "EDGECASE_PROGRAM" not in os.environ:
-        sys.exit("EDGECASE_PROGRAM is not set")
     sys.exit(main())

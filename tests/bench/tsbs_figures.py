@@ -8,14 +8,12 @@
 measurements, tags and questions are those that TSBS's README names, data and statements are our own. What a language
 has no form for is `nan`. Servers, memory, figures and exit codes: query_figures.py.
 """
-import argparse
 import itertools
 import json
-import os
 import random
 import sys
 
-from query_figures import BEGIN, measure, start_all
+from query_figures import BEGIN, compare, given_to
 
 DAY = 86_400
 FLEETS = ("East", "North", "South", "West")
@@ -225,31 +223,15 @@ def check_same(servers, asked):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--trucks", type=int, default=100)
-    parser.add_argument("--days", type=int, default=3)
-    parser.add_argument("--interval", type=int, default=10)
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--check", action="store_true")
-    given = parser.parse_args()
-    if min(given.trucks, given.days, given.interval) < 1 or given.rounds < 2:
-        parser.error("at least one truck, day and second, two rounds")
-    servers = []
-    try:
-        servers = start_all()
+    given = given_to(__doc__, trucks=(1, 100), days=(1, 3), interval=(1, 10))
+    statements = Statements(given)
+    asked = [statements.question(name) for name in QUESTIONS]
+
+    def fill_all(servers):
         fill(servers, given)
-        statements = Statements(given)
-        asked = [statements.question(name) for name in QUESTIONS]
         check_same(servers, asked)
-        misses = measure(servers, given.rounds, asked, are_alike=False)
-    finally:
-        for server in servers:
-            server.connection.close()
-            server.server()
-    return 3 if given.check and misses else 0
+    return compare(given, fill_all, asked, are_alike=False)
 
 
 if __name__ == "__main__":
-    if "EDGECASE_PROGRAM" not in os.environ:
-        sys.exit("EDGECASE_PROGRAM is not set")
     sys.exit(main())

@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <bit>
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -123,6 +125,89 @@ TEST_CASE("formula: many texts of one name are asked for at once, and mean what 
            {"b OR t = 'y' OR t = 'z'", "true"},
        }) {
     CHECK_MESSAGE(formula_result(row.text) == row.result, row.text);
+  }
+}
+
+TEST_CASE("formula: many rows come to what each of them does") {
+  // i, f and b of four rows, the last of which has nothing; t and n of all.
+  influxql::NumberRows rows;
+  rows.times_ns = {1, 2, 3, 4};
+  rows.columns.resize(5);
+  const Cell::Kind kinds[] = {Cell::Kind::Integer, Cell::Kind::Float, Cell::Kind::Text,
+                              Cell::Kind::Bool, Cell::Kind::Null};
+  for (std::size_t c = 0; c < 5; ++c) rows.columns[c].kind = kinds[c];
+  rows.columns[2].text = "x";
+  const std::int64_t whole[] = {7, 0, -3};
+  const double broken[] = {2.5, 0, -1e300};
+  for (std::size_t i = 0; i < 3; ++i) {
+    rows.columns[0].add(static_cast<std::uint64_t>(whole[i]));
+    rows.columns[1].add(std::bit_cast<std::uint64_t>(broken[i]));
+    rows.columns[3].add(std::uint64_t{i % 2});
+  }
+  for (const unsigned c : {0u, 1u, 3u}) rows.columns[c].add(Cell());
+
+  for (const std::string text : {"i + 1",
+                                 "i / 2",
+                                 "2 / i",
+                                 "i % 0",
+                                 "i + f",
+                                 "f / 0",
+                                 "f - i - 1",
+                                 "i & 3",
+                                 "f % i",
+                                 "n + 1",
+                                 "n = 1",
+                                 "n = false",
+                                 "t = 'x'",
+                                 "t != 1",
+                                 "i =~ /7/",
+                                 "t =~ /x/",
+                                 "i = 7 AND (f > 3 OR b = true)",
+                                 "f < i",
+                                 "f >= 0 AND t = 'x'",
+                                 "f != 2.5 OR t = 'y'",
+                                 "t = 'y' OR t = 'x'",
+                                 "i = 'x' OR i = 'y'",
+                                 "b OR t = 'y' OR t = 'z'",
+                                 "b AND f < 3",
+                                 "i OR t = 'x'",
+                                 "abs(f) * 2",
+                                 "pow(i, 2) + n",
+                                 "sqrt(f)",
+                                 "round(i) / 3",
+                                 "i > n",
+                                 "f * f * f",
+                                 "f = 2.5",
+                                 "i <= f",
+                                 "(f > 1) = b"}) {
+    CAPTURE(text);
+    const auto formula = formula_of(text);
+    REQUIRE_MESSAGE(formula.ok(), formula.status().to_string());
+    const bool gives_numbers =
+        formula->gives_numbers([](std::size_t place) { return place != 2 && place != 3; });
+    influxql::NumberRows::Column made;
+    if (gives_numbers) {
+      formula->evaluate(rows, made);
+      REQUIRE(made.bits.size() == rows.size());
+    }
+    std::vector<std::uint32_t> which, wanted;
+    formula->find_true(rows, which);
+    for (std::uint32_t row = 0; row < rows.size(); ++row) {
+      CAPTURE(row);
+      std::vector<Cell> cells(5);
+      for (std::size_t c = 0; c < 5; ++c) rows.columns[c].get(row, cells[c]);
+      if (formula->is_true(cells)) wanted.push_back(row);
+      if (!gives_numbers) continue;
+      Cell want, got;
+      formula->evaluate(cells, want);
+      made.get(row, got);
+      // No number is none in an answer.
+      const bool is_none = want.kind == Cell::Kind::Float && std::isnan(want.number);
+      CHECK(got.kind == (is_none ? Cell::Kind::Null : want.kind));
+      if (got.kind == Cell::Kind::Float) CHECK(got.number == want.number);
+      if (got.kind == Cell::Kind::Integer) CHECK(got.integer == want.integer);
+    }
+    CHECK(which == wanted);
   }
 }
 
