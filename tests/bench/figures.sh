@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Measures every figure of FIGURES.md on this machine and writes that page. Takes ten minutes; the machine
+# Measures every figure of FIGURES.md on this machine and writes that page. Takes half an hour; the machine
 # should have nothing else to do: how busy it was is written down. What is not measured keeps its figures and
 # the run that they are of; peers that are not installed are left out.
 #
@@ -10,7 +10,7 @@
 #   --dir       where private directories are made: the drive to measure (default: .)
 #   --values    the second drive (default: the same)
 #   --runs      measurements of which the median counts (default: 3)
-#   --only      of these groups: http mqtt listener query footprint recovery store
+#   --only      of these groups: http mqtt listener query footprint recovery store questions forward
 #   --write     the page (default: tests/bench/FIGURES.md; with --smoke: none, it is printed)
 #   --smoke     the smallest sizes: shows that everything runs, measures nothing
 #   --keep      also keeps the reports, one JSON object a line
@@ -22,7 +22,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 edgecase=$here/../../build/release/cli/edgecase
 runs=3
 directories=()
-only=http,mqtt,listener,query,footprint,recovery,store
+only=http,mqtt,listener,query,footprint,recovery,store,questions,forward
 smoke=()
 page=$here/FIGURES.md
 keep=
@@ -53,6 +53,21 @@ measure() {
     echo "$label, run $run of $runs" >&2
     if ! "$edgecase" bench "$@" --seed "$run" --json "${directories[@]}" "${smoke[@]}" \
       | sed "s/^{/{\"label\":\"$label\",/" >> "$reports"; then
+      echo "$label: failed" >&2
+      failed=1
+    fi
+  done
+}
+
+# script LABEL FILE ARGUMENTS...: the same of a script beside this one, whose figures are an object a run.
+script() {
+  local label=$1 file=$2 run version
+  shift 2
+  version=$("$edgecase" version | awk '{ print $2; exit }')
+  for ((run = 1; run <= runs; ++run)); do
+    echo "$label, run $run of $runs" >&2
+    if ! EDGECASE_PROGRAM=$edgecase python3 "$here/$file" --json "$@" \
+      | sed "s/^{/{\"label\":\"$label\",\"seed\":$run,\"version\":\"$version\",/" >> "$reports"; then
       echo "$label: failed" >&2
       failed=1
     fi
@@ -94,6 +109,22 @@ measure_store() {
   measure fillrandom-1k fillrandom $(count 200000) --value-size 1024
   measure sync-1 fillseq $(count 10000) --value-size 50 --sync --threads 1
   measure sync-8 fillseq $(count 40000) --value-size 50 --sync --threads 8
+}
+
+# Peers that are installed are beside it.
+measure_questions() {
+  if [ ${#smoke[@]} -eq 0 ]; then
+    script questions query_figures.py --hours 3
+  else
+    script questions query_figures.py --readings 7200 --hours 0 --rounds 2
+  fi
+}
+measure_forward() {
+  if [ ${#smoke[@]} -eq 0 ]; then
+    script forward forward_figures.py drain delay hub --seconds 30
+  else
+    script forward forward_figures.py drain --readings 20000
+  fi
 }
 
 failed=0

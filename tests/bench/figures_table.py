@@ -48,6 +48,15 @@ def trucks(lines):
             (f"HTTP, {what} a request: tables afterwards", "≤ 20", label, "stored_mb", "MB", decimals(1))]
 
 
+def question(what, key, places):
+    """Of query_figures.py: how long until the whole answer is there."""
+    write = decimals(places)
+    return [(f"{what}", "", "questions", f"{key}_edgecase_ms", "ms", write),
+            *((f"{what}: {peer} beside it", "", "questions", f"{key}_{peer.lower()}_ms", "ms", write)
+              for peer in ("InfluxDB", "VictoriaMetrics", "QuestDB")),
+            (f"{what}: ratio to the best of them", "", "questions", f"{key}_to_best", "", decimals(2))]
+
+
 # Figure, aim, label of the report, field, unit, how to write it.
 FIGURES = [
     *trucks(10000), *trucks(1000), *trucks(100),
@@ -96,6 +105,21 @@ FIGURES = [
     ("readseq, 50 B", "", "readseq", "ops_per_second", "entries/s", thousands),
     ("synced puts, 1 writer", "", "sync-1", "ops_per_second", "puts/s", thousands),
     ("synced puts, 8 writers", "", "sync-8", "ops_per_second", "puts/s", thousands),
+    *question("InfluxQL, 1 M readings: means of hours", "hour", 1),
+    *question("InfluxQL, 1 M readings: means of 10 s", "ten_seconds", 0),
+    *question("InfluxQL, 1 M readings: the last", "last", 2),
+    *question("InfluxQL, a dashboard of 20 charts of 10 series, 3 h by minutes", "dashboard", 0),
+    ("forwarding a backlog of 10 M, 100,000/s coming in", "≥ 500,000", "forward", "drain_readings_per_second",
+     "readings/s", thousands),
+    ("forwarding a backlog of 10 M, 100,000/s coming in: lines on the link", "≤ 12", "forward",
+     "drain_bytes_per_reading", "bytes a reading", decimals(2)),
+    ("forwarding a backlog of 10 M, 100,000/s coming in: memory at its peak", "≤ 64", "forward", "drain_peak_mib",
+     "MiB", decimals(0)),
+    ("from an answer here to a reading there, p99", "≤ 100", "forward", "delay_p99_ms", "ms", decimals(1)),
+    ("a hub of 200 boards, 100 readings/s each: stored", "", "forward", "hub_readings_per_second", "readings/s",
+     thousands),
+    ("a hub of 200 boards, 100 readings/s each: p99 of an answer", "", "forward", "hub_p99_ms", "ms", decimals(1)),
+    ("a hub of 200 boards, 100 readings/s each: processors", "", "forward", "hub_processors", "", decimals(2)),
 ]
 
 

@@ -2,7 +2,7 @@
 """Measures forwarding: what FORWARD.md asks of it, in one run.
 
   EDGECASE_PROGRAM=build/release/cli/edgecase tests/bench/forward_figures.py [drain] [delay] [erase] [away] [hub]
-      [--readings N] [--seconds S]
+      [--readings N] [--seconds S] [--json]
 
 drain   A backlog of --readings (10,000,000) goes to a target that reads and forgets, beside 100,000 readings/s that
         come in: readings/s that arrive, and what the ingest took a batch.
@@ -14,6 +14,7 @@ hub     200 connections with 100 readings/s each, one batch a second, for --seco
         stored.
 
 Without a name all of them. The load of the machine before and after each is printed: they mean nothing on a busy one.
+--json: the figures as one JSON object on the standard output, all else on the other.
 
 Exit codes: 0 done, 1 failed, 2 wrong usage
 """
@@ -36,6 +37,7 @@ from victoria import VICTORIA, Victoria  # noqa: E402
 
 BATCH = 10_000
 DEVICES = 100
+FIGURES = {}  # of this run, by name
 TICKS = os.sysconf("SC_CLK_TCK")
 STORAGE = 'memory-limit = "64MiB"'
 
@@ -67,6 +69,10 @@ class NullTarget:
                 line = stream.readline()
             self.bytes += len(stream.read(length))
             connection.sendall(b"HTTP/1.1 204 No Content\r\n\r\n")
+
+
+def say(text):
+    print(text, file=sys.stderr, flush=True)
 
 
 def load():
@@ -141,7 +147,7 @@ def measure_drain(arguments):
         for body in batches(arguments.readings, begin, 1_000_000):
             board.write(body)
         filled = time.monotonic() - filled
-        print(f"drain: {arguments.readings} readings stored at {arguments.readings / filled:.0f}/s")
+        say(f"drain: {arguments.readings} readings stored at {arguments.readings / filled:.0f}/s")
         live = list(batches(50 * BATCH, time.time_ns(), 1_000))
         stopping, times = threading.Event(), []
 
@@ -184,10 +190,13 @@ def measure_drain(arguments):
         stopping.set()
         thread.join()
         cpu = cpu_seconds(board.daemon.process) - cpu
-        print(f"drain: {sent} readings in {seconds:.1f} s: {sent / seconds:.0f}/s (aim 500000), "
-              f"{null.bytes / max(sent, 1):.2f} bytes each, daemon {cpu / seconds:.2f} processors, "
-              f"{memory_mib(board.daemon.process):.0f} MiB; a batch of {BATCH} takes "
-              f"{statistics.median(times) * 1000:.0f} ms, {alone:.0f} alone")
+        batch_ms = statistics.median(times) * 1000
+        FIGURES.update(drain_readings_per_second=sent / seconds, drain_bytes_per_reading=null.bytes / max(sent, 1),
+                       drain_peak_mib=memory_mib(board.daemon.process), drain_ingest_batch_ms=batch_ms,
+                       drain_ingest_batch_alone_ms=alone)
+        say(f"drain: {sent} readings in {seconds:.1f} s: {sent / seconds:.0f}/s (aim 500000), "
+            f"{null.bytes / max(sent, 1):.2f} bytes each, daemon {cpu / seconds:.2f} processors, "
+            f"{memory_mib(board.daemon.process):.0f} MiB; a batch takes {batch_ms:.0f} ms, {alone:.0f} alone")
     finally:
         board.stop()
 
@@ -219,7 +228,8 @@ def measure_delay(_):
                     break
             delays.append((time.monotonic() - begun) * 1000)
         delays.sort()
-        print(f"delay: p50 {delays[250]:.1f} ms, p99 {delays[494]:.1f} ms (aim 100), most {delays[-1]:.1f} ms")
+        FIGURES.update(delay_p50_ms=delays[250], delay_p99_ms=delays[494])
+        say(f"delay: p50 {delays[250]:.1f} ms, p99 {delays[494]:.1f} ms (aim 100), most {delays[-1]:.1f} ms")
     finally:
         stopping.set()
         thread.join()
@@ -258,8 +268,8 @@ def measure_erase(arguments):
         certificate = json.loads(done.stdout)
         states = {each["name"]: each["state"] for each in certificate["targets"]}
         left = json.loads(hub.ask("GET", "/api/v1/series") or "{}")
-        print(f"erase: {count} readings, level {certificate['level']}: {seconds:.2f} s until {states}; "
-              f"the hub has {len(left.get('series', left))} series left")
+        say(f"erase: {count} readings, level {certificate['level']}: {seconds:.2f} s until {states}; "
+            f"the hub has {len(left.get('series', left))} series left")
     finally:
         board.stop()
         hub.stop()
@@ -282,8 +292,9 @@ def measure_away(arguments):
             shares.append((cpu_seconds(board.daemon.process) - cpu) / (time.monotonic() - begun) * 100)
         finally:
             board.stop()
-    print(f"away: {shares[1]:.2f} % of a processor, {shares[0]:.2f} % without a target: "
-          f"{shares[1] - shares[0]:.2f} % for it (aim 1)")
+    FIGURES.update(away_percent=shares[1] - shares[0])
+    say(f"away: {shares[1]:.2f} % of a processor, {shares[0]:.2f} % without a target: "
+        f"{shares[1] - shares[0]:.2f} % for it (aim 1)")
 
 
 def measure_hub(arguments):
@@ -318,10 +329,12 @@ def measure_hub(arguments):
         asyncio.run(all_boards())
         seconds = time.monotonic() - begun
         delays.sort()
-        print(f"hub: {len(delays) * 100 / seconds:.0f} readings/s of 200 boards, {refused[0]} requests not whole; "
-              f"p50 {delays[len(delays) // 2]:.1f} ms, p99 {delays[len(delays) * 99 // 100]:.1f} ms; "
-              f"{(cpu_seconds(hub.daemon.process) - cpu) / seconds:.2f} processors, "
-              f"{memory_mib(hub.daemon.process):.0f} MiB")
+        cpu = (cpu_seconds(hub.daemon.process) - cpu) / seconds
+        p99 = delays[len(delays) * 99 // 100]
+        FIGURES.update(hub_readings_per_second=len(delays) * 100 / seconds, hub_p99_ms=p99, hub_processors=cpu)
+        say(f"hub: {len(delays) * 100 / seconds:.0f} readings/s of 200 boards, {refused[0]} requests not whole; "
+            f"p50 {delays[len(delays) // 2]:.1f} ms, p99 {p99:.1f} ms; {cpu:.2f} processors, "
+            f"{memory_mib(hub.daemon.process):.0f} MiB")
     finally:
         hub.stop()
 
@@ -335,11 +348,14 @@ def main():
     parser.add_argument("what", nargs="*", choices=[[], *MEASURES], default=[])
     parser.add_argument("--readings", type=int, default=10_000_000)
     parser.add_argument("--seconds", type=int, default=60)
+    parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     for name in arguments.what or MEASURES:
         before = load()
         MEASURES[name](arguments)
-        print(f"{name}: load {before:.1f} before, {load():.1f} after", flush=True)
+        say(f"{name}: load {before:.1f} before, {load():.1f} after")
+    if arguments.json:
+        print(json.dumps(FIGURES))
     return 0
 
 

@@ -2,7 +2,7 @@
 """Measures questions beside the same questions to InfluxDB, VictoriaMetrics and QuestDB, in one run.
 
   EDGECASE_PROGRAM=build/release/cli/edgecase tests/bench/query_figures.py [--readings N] [--hours H] [--rounds N]
-      [--check]
+      [--check] [--json]
 
 Each server is a private one, if it is installed (influxd, victoria-metrics, QuestDB's jar and Java); memory is limited
 to 64 MiB where it can be. All get the same lines: one series of --readings readings (1,000,000), one a second, of three
@@ -11,10 +11,12 @@ of how long an answer takes to arrive, and how it stands to the best peer; of th
 in windows of a minute, the first time and the median of the others; the most memory that each server took.
 
 --check: exit code 3 where EdgeCase takes longer than the best peer.
+--json: medians of some as one JSON object on the standard output, all else on the other.
 
 Exit codes: 0 done, 1 failed, 2 wrong usage, 3 misses an aim
 """
 import argparse
+import contextlib
 import http.client
 import json
 import os
@@ -29,6 +31,9 @@ LINES = 10_000
 BEGIN = 1_700_000_000 - 1_700_000_000 % 3600  # a full hour
 PANELS, SERIES = 20, 10
 VICTORIA_POINTS_MAX = 30_000  # of one answer
+# What --json tells: a question begins with this, its figures with that.
+TOLD = {"hourly mean": "hour", "mean of each 10 s": "ten_seconds", "last value": "last", "dashboard": "dashboard"}
+FIGURES = {}
 HEADERS = {"csv": {"Accept": "application/csv"}}
 
 
@@ -250,6 +255,10 @@ def measure(servers, rounds, asked, are_alike=True):
             peers = [each for each in figures[1:] if each == each]
             ratio = figures[0] / min(peers) if peers else float("nan")
             misses += ratio > 1
+            if told := next((TOLD[begin] for begin in TOLD if name.startswith(begin)), None):
+                each_of = {f"{told}_{server.name.lower()}_ms": each for server, each in zip(servers, figures)}
+                each_of[f"{told}_to_best"] = ratio
+                FIGURES.update({key: each for key, each in each_of.items() if each == each})
             print(f"{label:32}" + "".join(f"{each:17.2f}" for each in figures) + f"{ratio:15.2f}", flush=True)
     print(f"{'most memory, MiB':32}" + "".join(f"{server.memory_mib():17.0f}" for server in servers))
     print("".join(each + "\n" for each in refusals), end="")
@@ -265,6 +274,7 @@ def given_to(text, **numbers):
     for name, (_, otherwise) in numbers.items():
         parser.add_argument(f"--{name}", type=int, default=otherwise)
     parser.add_argument("--check", action="store_true")
+    parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
     for name, (least, _) in numbers.items():
         if getattr(given, name) < least:
@@ -278,13 +288,16 @@ def compare(given, fill_all, asked, are_alike=True):
     """Starts, fills and asks all servers. The exit code."""
     servers = []
     try:
-        servers = start_all()
-        fill_all(servers)
-        misses = measure(servers, given.rounds, asked, are_alike)
+        with contextlib.redirect_stdout(sys.stderr if given.json else sys.stdout):
+            servers = start_all()
+            fill_all(servers)
+            misses = measure(servers, given.rounds, asked, are_alike)
     finally:
         for server in servers:
             server.connection.close()
             server.server()
+    if given.json:
+        print(json.dumps(FIGURES))
     return 3 if given.check and misses else 0
 
 
