@@ -80,6 +80,20 @@ Status SelectPlan::choose(const Choice& around) {
 // first() reads no further than to the first value; last() the same from the other end.
 void SelectPlan::choose_edge() {
   if (choice_.every_ns > 0 || has_inner_) return;
+  const auto are_all = [&](std::string_view function) {
+    return std::all_of(leaves_.begin(), leaves_.end(), [&](const Expr* leaf) {
+      return leaf->kind == ExprKind::Call && leaf->text == function && leaf->operands.size() == 1;
+    });
+  };
+  const bool asks_fields =
+      std::any_of(choice_.columns.begin(), choice_.columns.end(),
+                  [](const Column& column) { return column.is_condition && !column.is_tag; });
+  are_edges_ =
+      !asks_fields && functions_->takes_many(SIZE_MAX) && (are_all("first") || are_all("last"));
+  if (are_edges_) {
+    choice_.is_descending = leaves_.front()->text == "last";
+    return;
+  }
   const Expr* edge = nullptr;
   for (const Expr* leaf : leaves_) {
     if (leaf->kind == ExprKind::Name) continue;
@@ -165,6 +179,9 @@ Result<std::unique_ptr<WindowFeed>> SelectPlan::open_feed(std::size_t group) {
   if (!has_parts || !functions_->takes_many(1)) return feed;
   std::vector<FeedPart> parts;
   for (const Ref& ref : refs) EC_TRY(sources_[ref.source]->add_parts(ref.unit, parts));
+  for (const FeedPart& part : parts) {
+    if (are_edges_) part.reader->expect_edge();
+  }
   if (!functions_->takes_many(parts.size())) return feed;
   tells_lacks_ = !is_inner_ && functions_->tells_lacks();
   feed = std::make_unique<WindowFeed>(std::move(parts), choice_.is_descending, tells_lacks_);

@@ -112,7 +112,10 @@ class SelectPlan {
   std::map<std::string, std::size_t> leaf_places_;
   std::vector<const Expr*> leaves_;
   std::optional<FunctionPlan> functions_;
-  // Where one first() or last() is all that is asked for: the column that it is of.
+  // Where first() or last() of whatever columns is all that is asked for, of readings as they are:
+  // the first value of each series will do.
+  bool are_edges_ = false;
+  // Where one is all, of points: the column that it is of.
   std::optional<std::size_t> edge_column_;
   RowShape shape_;
 

@@ -265,8 +265,13 @@ Status SeriesReader::feed(const Window& window, ValueTaker& taker) {
       EC_TRY(feed_from_scan(window, taker));
     } else {
       EC_TRY(taker.take(time_ns(), cell()));
+      has_fed_ = true;
       pop();
     }
+    if (!is_edge_ || !has_fed_) continue;
+    next_ = count_;
+    is_done_ = true;
+    close_scan();
   }
 }
 
@@ -299,19 +304,23 @@ Status SeriesReader::feed_from_scan(const Window& window, ValueTaker& taker) {
     note_read(wire::time_of_ordinal(summary.first_ordinal),
               wire::time_of_ordinal(summary.last_ordinal));
     EC_TRY(scan_->go_on());
+    has_fed_ = true;
     return taker.take(summary);
   }
   const wire::Numbers numbers = is_number_kind(kind_) ? scan_->numbers() : wire::Numbers();
   // What is damaged it has stepped over.
   if (!scan_->valid() || !window.contains(scan_->time_ns())) return ok();
   if (!numbers.empty() && numbers.is_float == is_float) {
-    const wire::Numbers taken = numbers.first(numbers.count_within(window.from_ns, last_ns));
+    const std::size_t count = is_edge_ ? 1 : numbers.count_within(window.from_ns, last_ns);
+    const wire::Numbers taken = numbers.first(count);
     EC_TRY(taker.take(taken));
+    has_fed_ = true;
     return step_over(taken);
   }
   Held held;
   EC_ASSIGN_OR_RETURN(const bool is_value, read_reading(held));
   if (is_value) EC_TRY(taker.take(held.time_ns, held.cell));
+  has_fed_ = has_fed_ || is_value;
   EC_TRY(scan_->go_on());
   scan_->next();
   return check_moved();
@@ -323,6 +332,7 @@ Status SeriesReader::feed_from_tier(ValueTaker& taker) {
     Held held;
     EC_ASSIGN_OR_RETURN(const bool is_value, read_window(held));
     if (is_value) EC_TRY(taker.take(held.time_ns, held.cell));
+    has_fed_ = has_fed_ || is_value;
     EC_TRY(scan_->go_on());
     scan_->next();
     return ok();
@@ -334,6 +344,7 @@ Status SeriesReader::feed_from_tier(ValueTaker& taker) {
     EC_TRY(account_.count_group(summary->count));
     note_read(window.begin_ns, last_ns);
     EC_TRY(taker.take(*summary));
+    has_fed_ = true;
   } else {
     query::TierNote& note = account_.tiers();
     note.missed_ns.insert(last_ns - window.begin_ns + 1);

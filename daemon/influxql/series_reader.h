@@ -71,6 +71,8 @@ class SeriesReader {
   // step over the first of them, which somebody has `taken`. Asked once more it may have none: what
   // is erased meanwhile is read anew.
   wire::Numbers held_numbers() const;
+  // Before that: the first value alone is wanted.
+  void expect_edge() { is_edge_ = true; }
   Status step_over(const wire::Numbers& taken);
   // Before that. `tells_lacks`: what lies on a drive that is away is passed over, as what is
   // damaged is. Where windows lack it: whether this one does, and the next time at which one does
@@ -129,6 +131,7 @@ class SeriesReader {
   const std::int64_t every_ns_;
   const TierField field_;
   bool is_fed_ = false, tells_lacks_ = false;
+  bool is_edge_ = false, has_fed_ = false;
   std::vector<query::Damaged::Range> lacks_;  // of scans that were closed
   std::optional<query::SeriesScan> scan_;
   std::vector<Held> held_;  // its memory is used again

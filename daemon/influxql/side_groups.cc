@@ -16,7 +16,7 @@ constexpr std::size_t kWaitingRowsMax = 32u << 10;
 
 struct Piece {
   std::size_t place = 0;
-  bool is_last = false;  // of its group: it has no rows
+  bool is_last = false;  // of its group
   Status status;
   UnitKey key;
   NumberRows rows;
@@ -113,16 +113,22 @@ Status SideGroups::State::make(SelectPlan& plan, ReadingAccount& account, std::s
   EC_ASSIGN_OR_RETURN(const UnitKey key, plan.key(group));
   account.begin_group();
   EC_ASSIGN_OR_RETURN(std::unique_ptr<PointSource> rows, plan.open(group));
-  for (;;) {
+  NumberRows ahead;
+  std::uint64_t points = account.points() + account.groups();
+  EC_ASSIGN_OR_RETURN(bool has_more, rows->next_many(ahead));
+  do {
     EC_TRY(turn.go_on());
     Piece piece;
     piece.place = place;
     piece.key = key;
-    const std::uint64_t points = account.points() + account.groups();
-    EC_ASSIGN_OR_RETURN(const bool has_any, rows->next_many(piece.rows));
+    std::swap(piece.rows, ahead);
+    if (has_more) {
+      EC_ASSIGN_OR_RETURN(has_more, rows->next_many(ahead));
+    }
     if (account.is_damaged() && !plan.tells_lacks()) return account.left_out().status();
-    piece.points = account.points() + account.groups() - points;
-    if (!has_any) {
+    const std::uint64_t all = account.points() + account.groups();
+    piece.points = all - std::exchange(points, all);
+    if (!has_more) {
       rows.reset();
       account.begin_group();
       piece.is_last = true;
@@ -131,8 +137,8 @@ Status SideGroups::State::make(SelectPlan& plan, ReadingAccount& account, std::s
     }
     piece.given = account.take_given();
     EC_TRY(push(std::move(piece), account));
-    if (!has_any) return ok();
-  }
+  } while (has_more);
+  return ok();
 }
 
 Status SideGroups::State::push(Piece piece, ReadingAccount& account) {
@@ -150,6 +156,8 @@ Status SideGroups::State::push(Piece piece, ReadingAccount& account) {
   if (is_stopped) return {StatusCode::Cancelled, "nobody wants it any more"};
   rows_waiting += piece.rows.size();
   pieces.push_back(std::move(piece));
+  // A thread that wakes up under the lock waits once more.
+  lock.unlock();
   changed.notify_all();
   return ok();
 }
@@ -168,8 +176,10 @@ bool SideGroups::State::pop(Piece& piece, Patience* patience) {
   if (pieces.empty()) return false;
   piece = std::move(pieces.front());
   pieces.pop_front();
+  const bool was_full = rows_waiting > kWaitingRowsMax;
   rows_waiting -= piece.rows.size();
-  changed.notify_all();
+  lock.unlock();
+  if (was_full) changed.notify_all();
   return true;
 }
 
@@ -213,6 +223,7 @@ bool SideGroups::has_begun(std::size_t place) {
 Result<SideGroups::Taken> SideGroups::next(std::size_t place, const UnitKey& key,
                                            ReadingAccount& account, query::GivenReadings& given,
                                            NumberRows& rows) {
+  if (ended_ == place) return Taken::End;
   Piece piece;
   do {
     if (!state_->pop(piece, account.asking().reach->patience)) return Taken::NotMade;
@@ -223,7 +234,8 @@ Result<SideGroups::Taken> SideGroups::next(std::size_t place, const UnitKey& key
     return Taken::NotMade;
   given = piece.given;
   EC_TRY(account.add(piece.given, piece.left_out, piece.tiers, piece.points));
-  if (piece.is_last) return Taken::End;
+  if (piece.is_last) ended_ = place;
+  if (piece.rows.empty()) return Taken::End;
   std::swap(rows, piece.rows);
   return Taken::Rows;
 }

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 
 #include "influxql/executor.h"
 #include "influxql/points.h"
@@ -40,6 +41,7 @@ class SideGroups {
 
   const std::shared_ptr<State> state_;
   const std::size_t first_;
+  std::optional<std::size_t> ended_;  // the group of which all was taken
 };
 
 }  // namespace edgecase::influxql

@@ -55,7 +55,7 @@ class Server:
         answer = self.connection.getresponse()
         text = answer.read()
         if answer.status not in (200, 204):
-            raise Refused(f"{self.name}: {answer.status} to {path}: {text[:200]}")
+            raise Refused(f"{answer.status} to {path}: {text[:200]}")
         return text
 
     def write(self, lines):
@@ -240,10 +240,11 @@ def measure(servers, rounds, asked, are_alike=True):
                     took.append(each)
                     if i == 0 and texts is not None:
                         counts.append(server.count(texts))
-            except Refused as refusal:
+            except (Refused, http.client.HTTPException, OSError) as refusal:
                 if server is servers[0]:
                     raise
-                refusals.append(f"{name}: {refusal}")
+                refusals.append(f"{name}: {server.name}: {refusal}")
+                server.connection.close()
                 texts = None
             took = took or [float("nan")] * 2
             firsts.append(took[0] if texts is not None else float("nan"))

@@ -134,6 +134,20 @@ TEST_CASE("select on the engine: joined many at once, fields are what they are o
         CHECK(many == room.ask(text, true));
         words += many.size();
       }
+      // The first value of each series tells both; in brackets all are looked at.
+      for (const std::string edges : {"last(x), last(y)", "first(x), first(w), first(z)", "last(z)",
+                                      "last(s), last(w)", "first(y)"}) {
+        for (const std::string groups :
+             {"", " GROUP BY host", " GROUP BY host ORDER BY time DESC"}) {
+          CAPTURE(edges);
+          CAPTURE(groups);
+          const std::string order =
+              groups.find("DESC") == std::string::npos ? "" : " ORDER BY time DESC";
+          check_alike(room.ask("SELECT " + edges + " FROM m" + groups),
+                      room.ask("SELECT " + edges + " FROM (SELECT w, x, y, z, s FROM m" + order +
+                               ")" + groups));
+        }
+      }
       for (const std::string functions :
            {"mean(q), max(r), count(q)", "first(q), last(r), spread(q)",
             "median(q), stddev(r), min(q)"}) {
