@@ -265,7 +265,7 @@ for target in "${targets[@]}"; do
     { grep -m 5 -E 'error|FAILED' "$out/$target.log" >&2; fail "$target was not built"; }
   rm "$out/$target.log"
   check_needs "build/$target/cli/edgecase" "$target"
-  [ "$target" != aarch64-portable ] || check_size "build/$target/cli/edgecase" 7000000
+  [ "$target" != aarch64-portable ] || check_size "build/$target/cli/edgecase" 8000000
   try_program "build/$target/cli/edgecase" "$target"
   run_units "$target"
 
@@ -286,7 +286,7 @@ for target in "${targets[@]}"; do
     *-portable)
       rm -rf "build/$target/packages"
       (cd "build/$target" && cpack >/dev/null)
-      for package in "build/$target"/packages/*.deb; do check_size "$package" 3000000; done
+      for package in "build/$target"/packages/*.deb; do check_size "$package" 4000000; done
       cp "build/$target"/packages/*.deb "$out"
       ;;
   esac
