@@ -225,7 +225,7 @@ Result<std::string> presented_token(std::string_view authorization) {
   const std::size_t blank = std::min(text.find_first_of(" \t"), text.size());
   const std::string_view scheme = text.substr(0, blank);
   const std::string_view rest = without_blanks(text.substr(blank));
-  // Of `user:password`; one that is none of ours shows nothing.
+  // The password of `user:password`; one that is none of ours shows nothing.
   const auto password_of = [](std::string_view pair) {
     const std::string_view password = pair.substr(pair.find(':') + 1);
     return std::string(password.starts_with(auth::kTokenPrefix) ? password : std::string_view());
