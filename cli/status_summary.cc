@@ -113,6 +113,9 @@ void add_forward_problems(const Json& status, std::vector<std::string>& problems
     if (!why.empty())
       problems.push_back("readings for " + name + " wait here, it is " + text(target, "/state") +
                          ": " + why);
+    if (target.contains("apart") && target["apart"] == true)
+      problems.push_back(name +
+                         " knows another copy of this store, so what goes there is kept apart");
     std::string unsent;
     for (const char* const reason : {"expired", "evicted", "erased", "thinned"}) {
       const std::uint64_t many = count(target, (std::string("/unsent/") + reason).c_str());

@@ -23,6 +23,7 @@ struct ForwardArguments {
   std::string name;
   bool json = false;
   bool undelivered = false;
+  std::uint64_t origin = 0, heir = 0;
   RangeArguments range;
   Zone zone;
 };
@@ -78,6 +79,9 @@ int run_forward_status(const ForwardArguments& arguments) {
   line("state", text_field(document, "state"));
   if (const std::string why = text_field(document, "why"); !why.empty()) line("why", why);
   line("behind", behind_text(document));
+  if (document.contains("apart") && document["apart"] == true)
+    line("kept apart there",
+         "the target knows another copy of this store; to do: edgecase forward origins there");
   if (number_field(document, "waiting_at_most"))
     line("waiting, at most", count_text(count_field(document, "waiting_at_most")) + " readings");
   if (const std::string oldest = text_field(document, "oldest_waiting"); !oldest.empty())
@@ -131,6 +135,48 @@ int run_pause(const ForwardArguments& arguments) {
 
 int run_resume(const ForwardArguments& arguments) {
   return run_action(arguments, "resume");
+}
+
+int run_origins(const ForwardArguments& arguments) {
+  DaemonClient client(arguments.connection);
+  const Result<std::string> body =
+      client.get_small(path_with(wire::routes::kForward, {{"origins", "true"}}));
+  if (!body.ok()) return report_failure(body.status());
+  if (arguments.json) return print_document(*body);
+  nlohmann::json document = nlohmann::json::parse(*body, nullptr, false);
+  if (!document.is_object() || !document.contains("origins"))
+    return report_failure(io_error("the daemon's answer is no list"));
+  show_times_in(document, arguments.zone);
+  Table table({{"ORIGIN", Align::Right},
+               {"STORE"},
+               {"WITH"},
+               {"SINCE"},
+               {"DEVICES", Align::Right},
+               {"RENAMED", Align::Right},
+               {"NOTE"}},
+              stdout);
+  for (const nlohmann::json& each : document["origins"]) {
+    const bool is_given = each.contains("heir") && each["heir"].is_number();
+    const bool is_second = each.contains("second") && each["second"] == true;
+    table.row({count_text(count_field(each, "origin")), text_field(each, "store").substr(0, 8),
+               text_field(each, "with"), text_field(each, "since"),
+               count_text(count_field(each, "devices")), count_text(count_field(each, "renamed")),
+               is_given    ? "with " + count_text(count_field(each, "heir"))
+               : is_second ? "a second copy of its store, kept apart"
+                           : "-"});
+  }
+  table.flush();
+  return finish_stdout();
+}
+
+int run_hand_over(const ForwardArguments& arguments) {
+  DaemonClient client(arguments.connection);
+  const Parameters parameters{{"action", "hand-over"},
+                              {"origin", std::to_string(arguments.origin)},
+                              {"heir", std::to_string(arguments.heir)}};
+  const Result<std::string> body =
+      client.post(path_with(wire::routes::kForward, parameters), "", "text/plain");
+  return body.ok() ? 0 : report_failure(body.status());
 }
 
 int run_forget(const ForwardArguments& arguments) {
@@ -256,6 +302,21 @@ void add_forward_command(CLI::App& app, Action& action) {
   add_with_name(*command, action, "forget",
                 "Drop the place of a target that is not configured any more",
                 "edgecase forward forget cloud", std::make_shared<ForwardArguments>(), run_forget);
+
+  const auto origins = std::make_shared<ForwardArguments>();
+  CLI::App* from =
+      add_subcommand(*command, action, "origins", "The stores that forward to this one",
+                     "edgecase forward origins", origins, run_origins);
+  from->add_flag("--json", origins->json, "One JSON document. Default: text for people");
+  add_zone_options(*from, origins->zone);
+
+  const auto handed = std::make_shared<ForwardArguments>();
+  CLI::App* over = add_subcommand(
+      *command, action, "hand-over",
+      "What a store brought is another's from now on, which was restored from its backup",
+      "edgecase forward hand-over 1 3", handed, run_hand_over);
+  over->add_option("origin", handed->origin, "Number of the store that is lost")->required();
+  over->add_option("heir", handed->heir, "Number of the store that goes on with it")->required();
 }
 
 }  // namespace edgecase::cli

@@ -158,6 +158,7 @@ struct Daemon::State {
   std::vector<mqtt::TopicRule> rules;                                  // the listener's
   std::unique_ptr<mqtt::MqttListener> mqtt_listener;                   // null: turned off
   std::unique_ptr<erase::EraseWorker> erase_worker;
+  std::unique_ptr<ingest::Origins> origins;
   std::unique_ptr<forward::Forwarding> forwarding;
   std::unique_ptr<http::HttpServer> http;
 
@@ -383,6 +384,8 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const config::Configuration& confi
       tiers::WindowIntake::Parts{*state.engine, *state.catalog, state.clock, *state.retention,
                                  state.erase->fences(), state.eviction.get(), state.audit.get()});
   parts.forwarding = state.forwarding.get();
+  EC_ASSIGN_OR_RETURN(state.origins, ingest::Origins::open(*state.engine, state.clock));
+  parts.origins = state.origins.get();
   parts.give_memory_back = give_free_memory_back;
   EC_TRY(start_mqtt_listener(state, logger));
   if (state.mqtt_listener) mqtt::register_metrics(*state.mqtt_listener, metrics);

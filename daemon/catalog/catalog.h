@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -56,6 +57,16 @@ class SeriesMemo;  // series_memo.h
 // Is told of the ranges of keys that are to go, one after another; an error ends the plan.
 using SpanTaker = std::function<Status(KeySpan span)>;
 
+// Whose a device is: the store that its readings come from, by the number that it has here
+// (ingest/origins.h). A name is of the first that writes to it; of another one's device of that
+// name, `~` and a hash come behind it.
+using OriginNumber = std::uint32_t;
+inline constexpr OriginNumber kOwnOrigin = 0;          // written here
+inline constexpr OriginNumber kNoOrigin = UINT32_MAX;  // nobody's yet: restored, or of before
+// Numbers of one holder; new devices get the first. None: a copy, which goes where its names say.
+using Origins = std::span<const OriginNumber>;
+inline constexpr OriginNumber kOwnOrigins[] = {kOwnOrigin};
+
 struct SeriesId {
   NamespaceId namespace_id = 0;
   std::uint32_t device = 0;
@@ -81,6 +92,7 @@ struct DeviceEntry {
   std::string namespace_name, device;
   NamespaceId namespace_id = 0;
   std::uint32_t id = 0;
+  OriginNumber origin = kNoOrigin;
 };
 
 // Named limits (CONTRACT promise 5); reaching one is Busy with the setting's name in the message.
@@ -166,8 +178,31 @@ class Catalog {
   // identity is of the series that has it: where its name belongs to another one, of the one with a
   // hash behind that name. `earlier` is what
   // slices before were found to be of (series_memo.h); of no other catalog.
+  // Busy, too: a device has become another origin's since place().
   virtual Status resolve(std::span<const wire::Reading> readings, std::vector<SeriesId>& ids,
-                         CatalogAdditions& additions, SeriesMemo* earlier = nullptr) = 0;
+                         CatalogAdditions& additions, SeriesMemo* earlier = nullptr,
+                         Origins origins = {}) = 0;
+  // Makes the devices of these readings, which `origins` call so, the holder's, before resolve().
+  // The same readings, or, where some are called otherwise here, all of them in `placed`, under the
+  // names that they have. LimitReached: limits.devices.
+  // `owner` knows names of devices that are gone and are their origin's still; null: none are.
+  using OwnerOfName =
+      std::function<OriginNumber(std::string_view namespace_name, std::string_view device)>;
+  struct Placed {
+    std::vector<wire::Reading> readings;
+    wire::TextStore texts;
+  };
+  virtual Result<std::span<const wire::Reading>> place(std::span<const wire::Reading> readings,
+                                                       Origins origins, Placed& placed,
+                                                       const OwnerOfName& owner = {}) = 0;
+  // What durable devices are called here that the holder calls so.
+  virtual std::vector<std::string> placed_names(std::string_view namespace_name,
+                                                std::string_view device, Origins origins) const = 0;
+  // Durable devices by origin, and how many of them are not called as they are there.
+  struct OriginCount {
+    std::size_t devices = 0, renamed = 0;
+  };
+  virtual std::map<OriginNumber, OriginCount> count_origins() const = 0;
   // Which of the readings resolve() can never take as things are, in their order, and why: a name,
   // a limit. Those before have what room there is; the others fit together.
   virtual std::vector<Refusal> unfit(std::span<const wire::Reading> readings) const = 0;

@@ -61,7 +61,7 @@ Result<DeviceEntry> MemoryCatalog::device_at(std::uint32_t row) const {
   const DeviceRow& device = devices_[row];
   const NamespaceRow& owner = namespaces_[device.namespace_row];
   if (device.name.empty() || owner.name.empty()) return not_found("the device is gone");
-  return DeviceEntry{owner.name, std::string(device.name), owner.id, device.id};
+  return DeviceEntry{owner.name, std::string(device.name), owner.id, device.id, device.origin};
 }
 
 Status MemoryCatalog::plan_erasure(const Erased& erased, const SpanTaker& take,
@@ -100,13 +100,9 @@ Status MemoryCatalog::plan_erasure(const Erased& erased, const SpanTaker& take,
     const std::uint32_t device_row =
         find_device_row(find_namespace_row(series.namespace_name), series.device);
     if (device_row == kNoRow || !rewritten.insert(device_row).second) continue;
-    Bytes record = encode_record(FieldTag::Name, series.device);
-    Bytes next;
-    append_id(devices_[device_row].next_sensor, next);
-    append_record_field(FieldTag::NextSensor, next, record);
     batch.put(catalog_namespace_,
               encode_record_key({RecordKind::Device, series.id.namespace_id, series.id.device, 0}),
-              record);
+              record_of(device_row, true));
   }
   return ok();
 }
@@ -135,6 +131,8 @@ void MemoryCatalog::forget(const Erased& erased) {
     for (std::uint32_t at = row.last_series; at != kNoRow; at = series_[at].before)
       forget_series(at);
     NameStore::wipe(std::exchange(row.name, {}));
+    names_there_.erase(device_row);
+    unclaimed_.erase(device_row);
     ++dropped_devices_;
     if (std::exchange(row.durable, false)) --durable_devices_;
   }

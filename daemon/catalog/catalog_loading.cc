@@ -158,7 +158,7 @@ Status MemoryCatalog::load_device(std::uint32_t namespace_row, std::uint32_t id,
     return corruption(where(namespaces_[namespace_row].id, id) + ": its name is taken");
   }
   for (const std::uint32_t sensor : decode_ids(next)) devices_[row].next_sensor = sensor;
-  return ok();
+  return load_origin(row, value);
 }
 
 Status MemoryCatalog::load_series(std::uint32_t namespace_row, const RecordKey& key, ByteView name,
@@ -324,16 +324,13 @@ Status MemoryCatalog::write_recovered() {
     batch.clear();
     return ok();
   };
-  for (DeviceRow& device : devices_) {
+  for (std::uint32_t row = 0; row < devices_.size(); ++row) {
+    const DeviceRow& device = devices_[row];
     if (device.durable) continue;
-    Bytes record = encode_record(FieldTag::Name, device.name);
-    Bytes next;
-    append_id(device.next_sensor, next);
-    append_record_field(FieldTag::NextSensor, next, record);
     batch.put(
         catalog_namespace_,
         encode_record_key({RecordKind::Device, namespaces_[device.namespace_row].id, device.id, 0}),
-        record);
+        record_of(row, true));
     EC_TRY(write_if(batch.count() >= kRecordsPerBatch));
   }
   for (const SensorRow& series : series_) {

@@ -98,10 +98,12 @@ std::uint32_t MemoryCatalog::add_namespace(std::string_view name, NamespaceId id
 }
 
 std::uint32_t MemoryCatalog::add_device(std::uint32_t namespace_row, std::string_view name,
-                                        std::uint32_t id) {
+                                        std::uint32_t id, OriginNumber origin) {
   const auto row = static_cast<std::uint32_t>(devices_.size());
   devices_.reserve(room_for(devices_, 1));
   devices_.push_back({names_.keep(name), namespace_row, id, 1, false});
+  devices_.back().origin = origin;
+  has_origins_ = has_origins_ || (origin != kOwnOrigin && origin != kNoOrigin);
   device_index_.insert(hash_name(seed_, namespace_row, name), row);
   NamespaceRow& owner = namespaces_[namespace_row];
   owner.next_device = std::max(owner.next_device, id + 1);
@@ -248,7 +250,7 @@ bool MemoryCatalog::has_namespace(std::string_view name) const {
 }
 
 Status MemoryCatalog::resolve(std::span<const wire::Reading> readings, std::vector<SeriesId>& ids,
-                              CatalogAdditions& additions, SeriesMemo* earlier) {
+                              CatalogAdditions& additions, SeriesMemo* earlier, Origins origins) {
   ids.resize(readings.size());
   std::vector<std::size_t> missed;
   SeriesMemo own;
@@ -264,7 +266,9 @@ Status MemoryCatalog::resolve(std::span<const wire::Reading> readings, std::vect
         continue;
       }
       const std::uint32_t row = find_series_row(readings[i], memo);
-      if (row == kNoRow || !series_[row].durable || tells_identity(row, readings[i])) {
+      const bool is_new =
+          row == kNoRow || !series_[row].durable || tells_identity(row, readings[i]);
+      if (is_new || !is_whole(series_[row].device_row, origins)) {
         missed.push_back(i);
       } else {
         const SensorRow& series = series_[row];
@@ -276,7 +280,7 @@ Status MemoryCatalog::resolve(std::span<const wire::Reading> readings, std::vect
   }
   if (missed.empty()) return ok();
   EC_TRY(prepare_names(readings, missed));
-  return resolve_missed(readings, missed, ids, additions);
+  return resolve_missed(readings, missed, ids, additions, origins);
 }
 
 void MemoryCatalog::find_ids(std::span<const wire::Reading* const> readings,
@@ -316,7 +320,8 @@ Status MemoryCatalog::prepare_names(std::span<const wire::Reading> readings,
 
 Status MemoryCatalog::resolve_missed(std::span<const wire::Reading> readings,
                                      const std::vector<std::size_t>& missed,
-                                     std::vector<SeriesId>& ids, CatalogAdditions& additions) {
+                                     std::vector<SeriesId>& ids, CatalogAdditions& additions,
+                                     Origins origins) {
   additions.catalog_namespace_ = catalog_namespace_;
   const WriterLock lock(mutex_);
   for (const std::size_t i : missed) {
@@ -327,14 +332,17 @@ Status MemoryCatalog::resolve_missed(std::span<const wire::Reading> readings,
   EC_TRY(check_room(readings, missed));
   additions.readings_ += missed.size();
   for (const std::size_t i : missed) {
-    const std::uint32_t series_row = find_or_add_series(readings[i]);
+    const std::uint32_t series_row = find_or_add_series(readings[i], origins);
     const SensorRow& series = series_[series_row];
     const DeviceRow& device = devices_[series.device_row];
+    if (!is_of(device, origins) && !readings[i].namespace_name.starts_with('_'))
+      return busy("a device has just become another store's");
     ids[i] = id_of(series);
     RecordKey key{RecordKind::Device, ids[i].namespace_id, device.id, 0};
-    if (!device.durable && additions.devices_.insert(series.device_row).second) {
+    const bool is_told = device.durable && !unclaimed_.contains(series.device_row);
+    if (!is_told && additions.devices_.insert(series.device_row).second) {
       additions.records_.push_back({true, series.device_row, encode_record_key(key),
-                                    encode_record(FieldTag::Name, device.name)});
+                                    record_of(series.device_row, device.durable)});
     }
     const bool is_whole = series.durable && !untold_.contains(series_row);
     if (!is_whole && additions.series_.insert(series_row).second) {
@@ -346,11 +354,12 @@ Status MemoryCatalog::resolve_missed(std::span<const wire::Reading> readings,
   return ok();
 }
 
-std::uint32_t MemoryCatalog::find_or_add_series(const wire::Reading& reading) {
+std::uint32_t MemoryCatalog::find_or_add_series(const wire::Reading& reading, Origins origins) {
   const std::uint32_t namespace_row = find_namespace_row(reading.namespace_name);
   std::uint32_t device_row = find_device_row(namespace_row, reading.device);
   if (device_row == kNoRow) {
-    device_row = add_device(namespace_row, reading.device, namespaces_[namespace_row].next_device);
+    device_row = add_device(namespace_row, reading.device, namespaces_[namespace_row].next_device,
+                            origins.empty() ? kNoOrigin : origins.front());
   }
   std::string name(reading.sensor);
   std::uint32_t series_row = find_series_row(device_row, reading, name);
@@ -373,7 +382,7 @@ void MemoryCatalog::confirm(const CatalogAdditions& additions) {
     const std::uint32_t device_row = record.is_device ? record.row : series_[record.row].device_row;
     const DeviceRow& owner = devices_[device_row];
     if (namespaces_[owner.namespace_row].name.empty() || owner.name.empty()) continue;  // gone
-    if (!record.is_device) untold_.erase(record.row);
+    (record.is_device ? unclaimed_ : untold_).erase(record.row);
     bool& durable = record.is_device ? devices_[record.row].durable : series_[record.row].durable;
     if (durable) continue;  // another batch carried it too
     durable = true;

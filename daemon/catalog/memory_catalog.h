@@ -12,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 
@@ -38,7 +39,13 @@ class MemoryCatalog final : public Catalog {
   Status drop_namespace(std::string_view name) override EC_EXCLUDES(creation_mutex_, mutex_);
   std::vector<std::string> namespaces() const override;
   Status resolve(std::span<const wire::Reading> readings, std::vector<SeriesId>& ids,
-                 CatalogAdditions& additions, SeriesMemo* earlier) override;
+                 CatalogAdditions& additions, SeriesMemo* earlier, Origins origins) override;
+  Result<std::span<const wire::Reading>> place(std::span<const wire::Reading> readings,
+                                               Origins origins, Placed& placed,
+                                               const OwnerOfName& owner) override;
+  std::vector<std::string> placed_names(std::string_view namespace_name, std::string_view device,
+                                        Origins origins) const override;
+  std::map<OriginNumber, OriginCount> count_origins() const override;
   void find_ids(std::span<const wire::Reading* const> readings,
                 std::vector<SeriesId>& ids) const override;
   void confirm(const CatalogAdditions& additions) override;
@@ -91,6 +98,7 @@ class MemoryCatalog final : public Catalog {
     bool durable = false;
     std::uint32_t last_series = kNoRow;  // the row added last
     std::uint32_t before = kNoRow;       // the row of the same namespace that was added before
+    OriginNumber origin = kNoOrigin;
   };
   struct SensorRow {
     SensorNames::Name name;
@@ -129,10 +137,30 @@ class MemoryCatalog final : public Catalog {
       EC_REQUIRES_SHARED(mutex_);
   void set_identity(std::uint32_t series_row, const wire::Reading& reading) EC_REQUIRES(mutex_);
   Bytes record_of(const SensorRow& series) const EC_REQUIRES_SHARED(mutex_);
+  Bytes record_of(std::uint32_t device_row, bool says_next) const EC_REQUIRES_SHARED(mutex_);
+  // The device that the holder calls so. kNoRow: none yet; `name` is what it will be called.
+  std::uint32_t find_placed(std::uint32_t namespace_row, std::string_view device, Origins origins,
+                            const OwnerOfName& owner, std::string& name) const
+      EC_REQUIRES_SHARED(mutex_);
+  // Whether the holder may write to it; and nothing is to be recorded of it either.
+  static bool is_of(const DeviceRow& device, Origins origins) {
+    return origins.empty() || device.origin == kNoOrigin ||
+           std::find(origins.begin(), origins.end(), device.origin) != origins.end();
+  }
+  bool is_whole(std::uint32_t device_row, Origins origins) const EC_REQUIRES_SHARED(mutex_) {
+    return is_of(devices_[device_row], origins) &&
+           (unclaimed_.empty() || !unclaimed_.contains(device_row));
+  }
+  void rename(std::span<const wire::Reading> readings, const std::vector<std::uint32_t>& rows,
+              Placed& placed) const EC_EXCLUDES(mutex_);
+  bool is_placed(std::uint32_t device_row, std::string_view device, Origins origins) const
+      EC_REQUIRES_SHARED(mutex_);
+  std::uint32_t claim(std::uint32_t namespace_row, std::string_view device, std::string_view name,
+                      OriginNumber origin) EC_REQUIRES(mutex_);
   Bytes identity_bytes_of(const SensorRow& series) const EC_REQUIRES_SHARED(mutex_);
   std::uint32_t add_namespace(std::string_view name, NamespaceId id) EC_REQUIRES(mutex_);
-  std::uint32_t add_device(std::uint32_t namespace_row, std::string_view name, std::uint32_t id)
-      EC_REQUIRES(mutex_);
+  std::uint32_t add_device(std::uint32_t namespace_row, std::string_view name, std::uint32_t id,
+                           OriginNumber origin = kNoOrigin) EC_REQUIRES(mutex_);
   std::uint32_t add_series(std::uint32_t device_row, std::string_view name, std::uint32_t id)
       EC_REQUIRES(mutex_);
   SeriesId id_of(const SensorRow& series) const EC_REQUIRES_SHARED(mutex_);
@@ -157,19 +185,21 @@ class MemoryCatalog final : public Catalog {
   Status names_limit() const;
   Status check_room(std::span<const wire::Reading> readings,
                     const std::vector<std::size_t>& missed) const EC_REQUIRES_SHARED(mutex_);
-  std::uint32_t find_or_add_series(const wire::Reading& reading) EC_REQUIRES(mutex_);
+  std::uint32_t find_or_add_series(const wire::Reading& reading, Origins origins)
+      EC_REQUIRES(mutex_);
 
   Status prepare_names(std::span<const wire::Reading> readings,
                        const std::vector<std::size_t>& missed);
   Status resolve_missed(std::span<const wire::Reading> readings,
                         const std::vector<std::size_t>& missed, std::vector<SeriesId>& ids,
-                        CatalogAdditions& additions);
+                        CatalogAdditions& additions, Origins origins);
   Status open_namespace() EC_REQUIRES(mutex_);
   Status load_records() EC_REQUIRES(mutex_);
   Status mark_repaired_before();
   Status load_record(ByteView key, ByteView value) EC_REQUIRES(mutex_);
   Status load_device(std::uint32_t namespace_row, std::uint32_t id, ByteView name, ByteView value)
       EC_REQUIRES(mutex_);
+  Status load_origin(std::uint32_t device_row, ByteView value) EC_REQUIRES(mutex_);
   Status load_series(std::uint32_t namespace_row, const RecordKey& key, ByteView name,
                      ByteView value) EC_REQUIRES(mutex_);
   Status load_identity(std::uint32_t series_row, ByteView value) EC_REQUIRES(mutex_);
@@ -205,6 +235,12 @@ class MemoryCatalog final : public Catalog {
   // Series whose identity was met by this process and is not durable: it travels with their
   // readings until it is.
   std::unordered_set<std::uint32_t> untold_ EC_GUARDED_BY(mutex_);
+  // Devices of others than this store, or none: where there is none, names are as they come.
+  bool has_origins_ EC_GUARDED_BY(mutex_) = false;
+  // What their origin calls devices that are called otherwise here, by row; and durable ones whose
+  // record does not say their origin yet.
+  std::unordered_map<std::uint32_t, std::string> names_there_ EC_GUARDED_BY(mutex_);
+  std::unordered_set<std::uint32_t> unclaimed_ EC_GUARDED_BY(mutex_);
   // Whether a series may have got a hash into its name, since another identity had it.
   bool has_hashed_names_ EC_GUARDED_BY(mutex_) = false;
   std::size_t durable_devices_ EC_GUARDED_BY(mutex_) = 0;

@@ -219,6 +219,7 @@ Status EraseService::plan_fences(const EraseRequest& request, const catalog::Era
   for (const catalog::DeviceEntry& each : names.devices) {
     const Pseudonym pseudonym = pseudonyms.of_device(each.namespace_name, each.device);
     EC_ASSIGN_OR_RETURN(Fence fence, fences_->with(pseudonym, fenced));
+    if (each.origin != catalog::kNoOrigin) fence.owner = each.origin;
     plan.fences.emplace_back(pseudonym, std::move(fence));
   }
   for (const catalog::SeriesEntry& each : names.series) {

@@ -13,7 +13,8 @@ namespace edgecase::erase {
 namespace {
 
 constexpr char kFenceRecord = 'F';
-constexpr char kFenceVersion = 2;
+constexpr char kFenceVersion = 3, kWithoutOwner = 2;
+constexpr int kOwnerBytes = 4;
 constexpr std::uint8_t kOfCopies = 1, kNoEnd = 2;
 constexpr std::size_t kRangeBytes = 1 + 4 * 8;
 
@@ -128,8 +129,15 @@ Status Fences::load(ByteView key, ByteView value) {
   if (version < 1 || version > kFenceVersion)
     return unsupported("a fence was written by a newer version of EdgeCase");
   value.remove_prefix(1);
+  catalog::OriginNumber owner = catalog::kNoOrigin;
+  if (version > kWithoutOwner) {
+    if (value.size() < kOwnerBytes) return corruption("the record of a fence is cut");
+    owner = static_cast<catalog::OriginNumber>(wire::read_big_endian(value.substr(0, kOwnerBytes)));
+    value.remove_prefix(kOwnerBytes);
+  }
   EC_ASSIGN_OR_RETURN(Fence fence,
                       version == 1 ? decode_version_1(value) : decode_version_2(value));
+  fence.owner = owner;
   set(pseudonym, std::move(fence));
   return ok();
 }
@@ -176,6 +184,14 @@ bool Fences::is_erased(std::string_view namespace_name, std::string_view device,
                        std::int64_t since_ns) const {
   const ReaderLock lock(mutex_);
   return holds(pseudonyms_.of_device(namespace_name, device), since_ns, since_ns, {true, since_ns});
+}
+
+catalog::OriginNumber Fences::owner(std::string_view namespace_name,
+                                    std::string_view device) const {
+  const ReaderLock lock(mutex_);
+  if (fences_.empty()) return catalog::kNoOrigin;
+  const auto found = fences_.find(pseudonyms_.of_device(namespace_name, device));
+  return found == fences_.end() ? catalog::kNoOrigin : found->second.owner;
 }
 
 std::vector<bool> Fences::refused(std::span<const wire::Reading> readings, Copied copied,
@@ -242,7 +258,9 @@ Result<Fence> Fences::with(const Pseudonym& pseudonym, const FencedRange& range)
 }
 
 Bytes encode_fence(const Fence& fence) {
-  Bytes value(1, kFenceVersion);
+  const bool has_owner = fence.owner != catalog::kNoOrigin;
+  Bytes value(1, has_owner ? kFenceVersion : kWithoutOwner);
+  if (has_owner) wire::append_big_endian(fence.owner, value, kOwnerBytes);
   for (const FencedRange& range : fence.ranges) {
     const bool is_of_copies = range.kind == FenceKind::Copies;
     value += static_cast<char>((is_of_copies ? kOfCopies : 0) | (range.times.to_ns ? 0 : kNoEnd));

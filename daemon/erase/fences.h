@@ -7,11 +7,12 @@
 // And the gate that every write of readings passes: while it is closed nobody is between finding
 // out the numbers of series and writing under them, so these can be erased with their names.
 //
-// Records, in the namespace `_erasures`, version 2; numbers big-endian: 'F' pseudonym -> version
-// (1), then of each range: flags (1; bit 0: FenceKind::Copies, bit 1: no end), number of its
-// erasure (8), since (8), from (8), to (8). Version 1 is read: number of the erasure that set it
-// last (8), then from (8), to (8) of each range; one without an end is two, to the last instant of
-// time, and from it to itself.
+// Records, in the namespace `_erasures`, version 3; numbers big-endian: 'F' pseudonym -> version
+// (1), the origin of the device (4), then of each range: flags (1; bit 0: FenceKind::Copies, bit 1:
+// no end), number of its erasure (8), since (8), from (8), to (8). Version 2 has no origin, and is
+// written where there is none. Version 1 is read: number of the erasure that set it last (8), then
+// from (8), to (8) of each range; one without an end is two, to the last instant of time, and from
+// it to itself.
 //
 // Thread-safe. A store without fences pays two uncontended locks a batch; readings that are later
 // than every fence, or without a time, one comparison each.
@@ -70,6 +71,8 @@ struct FencedRange {
 
 struct Fence {
   std::vector<FencedRange> ranges;
+  // The origin of a device that is gone: its name stays with it.
+  catalog::OriginNumber owner = catalog::kNoOrigin;
 
   std::uint64_t newest_erasure() const;
   bool is_lasting() const;  // one of its ranges is
@@ -128,6 +131,12 @@ class Fences {
   // Whether the device was erased, names and all, since that time. Whoever asks has a Pass.
   bool is_erased(std::string_view namespace_name, std::string_view device,
                  std::int64_t since_ns) const EC_EXCLUDES(mutex_);
+  // Whose the name of a device is that is gone.
+  catalog::OriginNumber owner(std::string_view namespace_name, std::string_view device) const
+      EC_EXCLUDES(mutex_);
+  catalog::Catalog::OwnerOfName owners() const {
+    return [this](std::string_view in, std::string_view device) { return owner(in, device); };
+  }
   // Counts what was refused.
   void count_refused(std::uint64_t readings) { refused_.fetch_add(readings); }
   std::uint64_t refused_count() const { return refused_.load(); }

@@ -26,6 +26,8 @@ struct Answer {
   std::string why = {};  // one line, with what to do; empty: taken
   std::optional<std::int64_t> retry_after_ns = {};
   std::uint64_t not_kept = 0;  // of those that were taken
+  // The target knows another holder of this store's number: what goes there is kept apart.
+  bool is_apart = false;
 };
 
 class Carrier {

@@ -42,6 +42,7 @@ Delivery Courier::deliver(const Batch& batch, const std::function<bool()>& still
         is_confirmed = true;
         delivery.taken += end - begin;
         delivery.not_kept += delivery.last.not_kept;
+        delivery.is_apart = delivery.is_apart || delivery.last.is_apart;
         if (batch.text_of(end - 1).size() <= kProbeMaxBytes) {
           probe_ = batch.body_of(end - 1, end);
           probe_database_ = part.database;

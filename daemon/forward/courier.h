@@ -19,6 +19,7 @@ struct Delivery {
   Answer last;                 // Taken: all of it is there, but for what was refused
   std::uint64_t taken = 0;     // lines
   std::uint64_t not_kept = 0;  // of these
+  bool is_apart = false;       // as of Answer
   std::vector<std::pair<std::size_t, int>> refused;  // lines, by number, and the status for each
   std::string refused_why;                           // what was said of the last of them
   bool refuses_all = false;                          // with Refused: whatever is sent

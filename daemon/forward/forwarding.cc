@@ -43,6 +43,7 @@ TargetParts Forwarding::target_parts() {
           .erasures = *erasures_,
           .unsent = unsent_,
           .bounds = bounds_,
+          .lineage = lineage_,
           .rules = parts_.rules,
           .bell = parts_.bell,
           .sent = parts_.sent};
@@ -318,6 +319,10 @@ Result<Forwarding::Verified> Forwarding::verify(const std::string& name, VerifyR
                       config::parse_forward(target->settings()));
   EC_ASSIGN_OR_RETURN(std::unique_ptr<HttpTarget> made,
                       HttpTarget::create(target->settings(), parsed, parts_.clock));
+  if (parsed.kind == config::ForwardKind::EdgeCase) {
+    EC_ASSIGN_OR_RETURN(std::string line, lineage_.header(false));
+    made->set_origin(std::move(line));
+  }
   const std::shared_ptr<HttpTarget> http = std::move(made);
   {
     const MutexLock lock(mutex_);

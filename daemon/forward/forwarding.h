@@ -93,7 +93,8 @@ class Forwarding {
         records_(std::move(records)),
         erasures_(std::move(erasures)),
         unsent_(parts.engine, parts.catalog, parts.clock, parts.rules),
-        bounds_(parts.engine) {}
+        bounds_(parts.engine),
+        lineage_(parts.engine, *records_, parts.random) {}
   TargetParts target_parts();
   Result<Record> record_of(const config::ForwardSettings& settings) EC_REQUIRES(mutex_);
   // InvalidArgument: readings have gone there in another shape.
@@ -112,6 +113,7 @@ class Forwarding {
   const std::unique_ptr<Erasures> erasures_;
   Unsent unsent_;
   FeedBounds bounds_;
+  Lineage lineage_;
   mutable Mutex mutex_;
   CondVar changed_;
   std::thread watch_;

@@ -128,7 +128,7 @@ Answer HttpTarget::ask(const std::string& method, const std::string& path, HttpA
   const Result<std::string> who = authorization();
   if (!who.ok()) return {.verdict = Verdict::Denied, .why = who.status().message()};
   Result<HttpAnswer> answer =
-      client_.ask(method, target_.path + path, "User-Agent: edgecase\r\n" + *who);
+      client_.ask(method, target_.path + path, "User-Agent: edgecase\r\n" + origin_ + *who);
   if (!answer.ok()) {
     const bool is_stopped = answer.status().code() == StatusCode::Cancelled;
     return {.verdict = is_stopped ? Verdict::Stopped : Verdict::Away,
@@ -151,7 +151,7 @@ Answer HttpTarget::carry(const std::string& database, std::string_view lines, st
   std::string headers = "User-Agent: edgecase\r\nContent-Encoding: ";
   headers.append(wire::name_of(coding_)).append("\r\nContent-Type: ");
   headers += is_edgecase ? "application/x-ndjson\r\n" : "text/plain; charset=utf-8\r\n";
-  headers += *who;
+  headers += origin_ + *who;
   if (!wire::pack_once(coding_, lines, packed_))
     return {.verdict = Verdict::Later, .why = "no memory for packing"};
   sent_bytes_ += packed_.size();
@@ -172,7 +172,7 @@ Answer HttpTarget::carry_rules(std::string_view lines, std::uint64_t& refused) {
   const Result<std::string> who = authorization();
   if (!who.ok()) return {.verdict = Verdict::Denied, .why = who.status().message()};
   const std::string headers =
-      "User-Agent: edgecase\r\nContent-Type: application/x-ndjson\r\n" + *who;
+      "User-Agent: edgecase\r\nContent-Type: application/x-ndjson\r\n" + origin_ + *who;
   const Result<HttpAnswer> answer =
       client_.put(target_.path + wire::routes::kRetention, headers, lines);
   if (!answer.ok()) {
@@ -217,6 +217,7 @@ Answer HttpTarget::judge(const HttpAnswer& http, std::size_t count) const {
         return wrong("it answers 200, but not as EdgeCase does; to do: look at forward.to");
       const auto stored = json["stored"].get<std::uint64_t>();
       answer.not_kept = count - std::min<std::uint64_t>(stored, count);
+      answer.is_apart = json.contains("apart") && json["apart"] == true;
       return answer;
     }
     case 400:

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "config/forward_target.h"
 #include "edgecase/clock.h"
@@ -34,6 +35,9 @@ class HttpTarget final : public Carrier, public Asked {
   // Another request, without a body; `path` is behind that of forward.to. Taken: `http` is what was
   // answered, whatever it is but 401, 429 and 5xx.
   Answer ask(const std::string& method, const std::string& path, HttpAnswer& http) override;
+  // The line of each request's head that says who sends, from now on (lineage.h); empty: nothing is
+  // said.
+  void set_origin(std::string line) { origin_ = std::move(line); }
   void stop() { client_.stop(); }
   // Bytes of requests' bodies, as they were sent.
   std::uint64_t sent_bytes() const { return sent_bytes_; }
@@ -50,7 +54,7 @@ class HttpTarget final : public Carrier, public Asked {
   const config::ForwardTarget target_;
   HttpClient client_;
   wire::Coding coding_;  // zstd until it says that it takes none
-  std::string packed_;
+  std::string packed_, origin_;
   std::uint64_t sent_bytes_ = 0;
 };
 

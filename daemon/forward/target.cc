@@ -201,6 +201,10 @@ Target::Turn Target::work() {
     go_back();
   }
   if (!take_orders()) return Turn::Idle;
+  if (const Status status = introduce(); !status.ok()) {
+    fail(status);
+    return Turn::Failed;
+  }
   if (const auto order = parts_.erasures.next(settings_.name)) return send_erasure(*order);
   if (const auto lift = parts_.erasures.next_lift(settings_.name))
     return send_lift(lift->first, lift->second);
@@ -219,6 +223,30 @@ Target::Turn Target::work() {
   if (has_rules()) return send_rules();
   note_current();
   return Turn::Idle;
+}
+
+Status Target::introduce() {
+  if (is_introduced_ || target_.kind != config::ForwardKind::EdgeCase) return ok();
+  EC_ASSIGN_OR_RETURN(std::string line, parts_.lineage.header(false));
+  http_->set_origin(std::move(line));
+  is_introduced_ = true;
+  return ok();
+}
+
+void Target::note_known(const Delivery& delivery) {
+  if (!is_introduced_ || delivery.taken == 0) return;
+  if (delivery.is_apart && !is_apart_)
+    parts_.logger.warning(
+        kComponent, settings_.name +
+                        " knows another copy of this store, so what goes there is kept apart; "
+                        "to do: edgecase forward origins there");
+  is_apart_ = delivery.is_apart;
+  if (is_known_) return;
+  parts_.lineage.note_answered();
+  if (auto line = parts_.lineage.header(true); line.ok()) {
+    http_->set_origin(*std::move(line));
+    is_known_ = true;
+  }
 }
 
 void Target::note_current() {
@@ -328,6 +356,7 @@ std::optional<Delivery> Target::send(const Batch& batch, Refusals refusals) {
     }
   }
   if (!carry_rules(batch)) return std::nullopt;  // the batch goes again, which changes nothing
+  note_known(delivery);
   pace_.taken(now_ns - begun_ns);
   rests_until_ns_ = 0;
   answered_ns_ = parts_.clock.wall_ns();

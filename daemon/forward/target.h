@@ -34,6 +34,7 @@
 #include "forward/erasures.h"
 #include "forward/feed_bounds.h"
 #include "forward/http_target.h"
+#include "forward/lineage.h"
 #include "forward/pace.h"
 #include "forward/records.h"
 #include "forward/unsent.h"
@@ -67,6 +68,7 @@ struct TargetStatus {
   std::size_t erasures = 0;     // that wait for it
   std::optional<std::int64_t> oldest_ns;  // of what waits, as far as that is known
   std::string cannot_erase;               // why; empty: it can, or it is not known yet
+  bool is_apart = false;                  // as of Answer
   Cursor cursor;
 };
 
@@ -80,6 +82,7 @@ struct TargetParts {
   Erasures& erasures;
   Unsent& unsent;
   FeedBounds& bounds;
+  Lineage& lineage;
   const retention::RetentionService* rules;  // that may go along; null: there are none
   ingest::CommitBell& bell;
   // What went there on a day that is over, or until now.
@@ -146,6 +149,9 @@ class Target {
   void pause_for(std::int64_t duration_ns) EC_EXCLUDES(mutex_);
   bool take_orders() EC_EXCLUDES(mutex_);
   Turn work();
+  // Says who sends, with what is sent from now on.
+  Status introduce();
+  void note_known(const Delivery& delivery);
   Turn send_fresh();
   // Thinned: a round of windows that are over (windows.h).
   Turn send_windows();
@@ -202,6 +208,9 @@ class Target {
   bool is_unkept_ = false;     // something was sent since the place was kept
   bool is_unsettled_ = false;  // the same, since `settling_` was taken
   bool is_backlogs_turn_ = false;
+  // An EdgeCase was told who sends; has answered since; keeps that
+  // apart.
+  bool is_introduced_ = false, is_known_ = false, is_apart_ = false;
   // For thinned targets. `boundary_` is where commits stood when the last window was over, for the
   // next round; a bound, as that of the round that is being sent, from behind `round_behind_` on.
   std::optional<std::int64_t> window_;  // in which the clock is

@@ -49,6 +49,7 @@ void Target::tell() {
   told_.failed_requests = failed_requests_;
   told_.answered_ns = answered_ns_;
   told_.cannot_erase = eraser_.cannot();
+  told_.is_apart = is_apart_;
   if (is_current) told_.current_ns = wall_ns;
   told_.cursor = live_;
 }

@@ -47,6 +47,11 @@ std::string row_text(std::int64_t time_ns, const std::string& value) {
   return std::to_string(time_ns) + " " + value;
 }
 
+// The part of a reading's line that is the same under every name.
+std::string_view behind_names(std::string_view line) {
+  return line.substr(std::min(line.find(",\"time\":\""), line.size()));
+}
+
 }  // namespace
 
 struct Verifier::Series {
@@ -270,8 +275,10 @@ bool Verifier::describe(const Series& series, const wire::Reading& given, std::s
   identity.body = series.entry.identity;
   if (!identity.body.empty()) reading.identity = &identity;
   if (kind_.kind() == Eraser::Kind::EdgeCase) {
-    objects_.reading(reading, text);
-    if (text.ends_with('\n')) text.pop_back();
+    std::string line;
+    objects_.reading(reading, line);
+    if (line.ends_with('\n')) line.pop_back();
+    text = behind_names(line);
     return true;
   }
   const wire::Value& value = reading.value;
@@ -360,7 +367,7 @@ Result<std::set<std::string>> Verifier::fetch_edgecase(const Series& series, std
   std::string_view rest = http.body;
   while (!rest.empty()) {
     const std::size_t end = std::min(rest.find('\n'), rest.size());
-    lines.emplace(rest.substr(0, end));
+    lines.emplace(behind_names(rest.substr(0, end)));
     rest.remove_prefix(std::min(end + 1, rest.size()));
   }
   return lines;

@@ -46,6 +46,7 @@ Result<erase::EraseRequest> request_of(const HttpContext& context, const Call& c
         "purpose, object, label)");
   }
   EC_ASSIGN_OR_RETURN(request.selection, selection_parameters(call));
+  EC_ASSIGN_OR_RETURN(request.selection, context.by_names_here(call, std::move(request.selection)));
   EC_ASSIGN_OR_RETURN(request.from_ns, time_parameter(context, call, "from"));
   EC_ASSIGN_OR_RETURN(request.to_ns, time_parameter(context, call, "to"));
   EC_ASSIGN_OR_RETURN(request.fence_to_ns, time_parameter(context, call, "fence_to"));

@@ -48,6 +48,7 @@ Json target_json(const HttpContext& context, const TargetStatus& status) {
           {"failed_requests", status.failed_requests},
           {"undelivered", status.totals.undelivered},
           {"erasures_waiting", status.erasures},
+          {"apart", status.is_apart},
           {"cannot_erase", status.cannot_erase.empty() ? Json(nullptr) : Json(status.cannot_erase)},
           {"oldest_waiting", status.oldest_ns ? Json(wire::time_text(*status.oldest_ns)) : Json()},
           {"unsent", unsent_json(status)},
@@ -128,7 +129,81 @@ Result<Json> verify_target(const HttpContext& context, const Call& call,
               {"next", page.next.empty() ? Json(nullptr) : Json(page.next)}};
 }
 
+// The stores that forward to this one.
+Result<Json> origins_json(const HttpContext& context) {
+  if (context.parts.origins == nullptr) return unsupported("nothing is forwarded to this store");
+  const auto counts = context.parts.catalog.count_origins();
+  Json list = Json::array();
+  for (const ingest::Origin& each : context.parts.origins->list()) {
+    const auto count = counts.find(each.number);
+    const bool is_any = count != counts.end();
+    list.push_back({{"origin", each.number},
+                    {"store", each.store},
+                    {"with", each.by},
+                    {"since", wire::time_text(each.since_ns)},
+                    {"second", each.is_second},
+                    {"heir", each.holder == each.number ? Json(nullptr) : Json(each.holder)},
+                    {"devices", is_any ? count->second.devices : 0},
+                    {"renamed", is_any ? count->second.renamed : 0}});
+  }
+  return Json{{"origins", std::move(list)}};
+}
+
+Result<catalog::OriginNumber> origin_parameter(const Call& call, const char* name) {
+  EC_ASSIGN_OR_RETURN(const std::optional<std::uint64_t> number, limit_parameter(call, name));
+  if (!number || *number == 0 || *number >= catalog::kNoOrigin)
+    return invalid_argument(std::string(name) + " is the number of an origin");
+  return static_cast<catalog::OriginNumber>(*number);
+}
+
+Result<Json> hand_over(const HttpContext& context, const Call& call) {
+  if (context.parts.origins == nullptr) return unsupported("nothing is forwarded to this store");
+  EC_ASSIGN_OR_RETURN(const catalog::OriginNumber number, origin_parameter(call, "origin"));
+  EC_ASSIGN_OR_RETURN(const catalog::OriginNumber heir, origin_parameter(call, "heir"));
+  call.exchange.audit.detail =
+      "hand-over " + std::to_string(number) + " to " + std::to_string(heir);
+  EC_TRY(context.parts.origins->hand_over(number, heir));
+  return Json{{"origin", number}, {"heir", heir}};
+}
+
 }  // namespace
+
+Result<catalog::Origins> HttpContext::origins_of(Call& call) const {
+  if (call.request.forwarder.empty() || parts.origins == nullptr)
+    return catalog::Origins(catalog::kOwnOrigins);
+  if (!call.holder) {
+    EC_ASSIGN_OR_RETURN(const ingest::OriginClaim claim,
+                        ingest::parse_origin(call.request.forwarder));
+    EC_ASSIGN_OR_RETURN(call.holder, parts.origins->enter(claim, call.principal().name));
+    if (call.holder->is_new && call.holder->is_second) {
+      parts.logger.warning("forward",
+                           "a second copy of a store forwards to this one, with the token " +
+                               call.principal().name +
+                               ": what it brings is kept apart; to do: edgecase forward origins");
+    }
+  }
+  return catalog::Origins(call.holder->numbers);
+}
+
+Result<wire::Selection> HttpContext::by_names_here(const Call& call,
+                                                   wire::Selection selection) const {
+  if (call.request.forwarder.empty() || parts.origins == nullptr) return selection;
+  EC_ASSIGN_OR_RETURN(const ingest::OriginClaim claim,
+                      ingest::parse_origin(call.request.forwarder));
+  EC_ASSIGN_OR_RETURN(const ingest::Origins::Holder holder, parts.origins->find(claim));
+  const std::string from = namespace_parameter(call);
+  std::vector<wire::Selector> here;
+  for (const wire::Selector& each : selection.selectors) {
+    if (from.empty() || !wire::is_literal(each.device))
+      return invalid_argument("who forwards names devices one by one, and their namespace");
+    const std::string device = wire::unescape_name(each.device);
+    for (const std::string& name : parts.catalog.placed_names(from, device, holder.numbers))
+      here.push_back({wire::escape_name(name), each.sensor});
+  }
+  if (here.empty()) return not_found("nothing of these devices came from this store");
+  selection.selectors = std::move(here);
+  return selection;
+}
 
 Json forward_status(const HttpContext& context) {
   Json targets = Json::array();
@@ -140,15 +215,20 @@ Json forward_status(const HttpContext& context) {
 
 Result<Json> get_forward(HttpContext& context, const Call& call) {
   EC_TRY(auth::authorize_status(call.principal()));
+  if (call.parameter("origins") == "true") {
+    EC_TRY(auth::authorize_administration(call.principal()));
+    return origins_json(context);
+  }
   if (call.has("name")) return one_target(context, call, call.parameter("name"));
   return Json{{"targets", forward_status(context)}};
 }
 
 Result<Json> post_forward(HttpContext& context, const Call& call) {
   EC_TRY(auth::authorize_administration(call.principal()));
-  EC_ASSIGN_OR_RETURN(forward::Forwarding * forwarding, forwarding_of(context));
   const std::string name = call.parameter("name");
   const std::string action = call.parameter("action");
+  if (action == "hand-over") return hand_over(context, call);
+  EC_ASSIGN_OR_RETURN(forward::Forwarding * forwarding, forwarding_of(context));
   const bool undelivered = call.parameter("undelivered") == "true";
   call.exchange.audit.detail = action + " " + name;
   if (action == "verify") return verify_target(context, call, *forwarding, name);
@@ -157,7 +237,7 @@ Result<Json> post_forward(HttpContext& context, const Call& call) {
   } else if (action == "resume") {
     EC_TRY(forwarding->resume(name, undelivered));
   } else {
-    return invalid_argument("action is neither pause, resume nor verify");
+    return invalid_argument("action is neither pause, resume, verify nor hand-over");
   }
   return Json{{"name", name}, {"action", action}};
 }

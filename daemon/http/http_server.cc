@@ -173,10 +173,11 @@ Status HttpContext::store(Call& call, const wire::ReadingBatch& batch, ingest::O
     if (!readings.readings.empty()) EC_TRY(store(call, readings, outcome));
     return store_windows(parts, call.principal(), std::move(windows), copied, outcome);
   }
+  EC_ASSIGN_OR_RETURN(const catalog::Origins origins, origins_of(call));
   const auto take = [&](const wire::ReadingBatch& some) -> Status {
     EC_ASSIGN_OR_RETURN(const auth::AuthorizedBatch authorized,
                         auth::authorize_write(call.principal(), some));
-    return parts.ingest.ingest(authorized, &outcome, {}, {}, &call.pacing, copied);
+    return parts.ingest.ingest(authorized, &outcome, {}, {}, &call.pacing, copied, origins);
   };
   Status status = take(batch);
   if (status.code() == StatusCode::NotAllowed) {
@@ -194,6 +195,7 @@ Status HttpContext::store(Call& call, wire::ReadingBatch& slice, ingest::IngestR
                           ingest::Outcome& outcome) {
   outcome.takes_parts = true;
   EC_ASSIGN_OR_RETURN(request.copied, copied_parameter(*this, call));
+  if (request.copied.is_copy) request.origins = {};
   const auto take = [&]() -> Status {
     EC_ASSIGN_OR_RETURN(const auth::AuthorizedBatch authorized,
                         auth::authorize_write(call.principal(), slice));

@@ -21,6 +21,7 @@
 #include "edgecase/file_system.h"
 #include "erase/erase_service.h"
 #include "ingest/ingest_pipeline.h"
+#include "ingest/origins.h"
 #include "ingest/redating.h"
 #include "net/channel.h"
 #include "observe/logger.h"
@@ -67,6 +68,7 @@ struct HttpServerParts {
   const tiers::TierMaker* tiers = nullptr;                 // null: nothing becomes windows
   std::shared_ptr<tiers::WindowIntake> windows = nullptr;  // null: none are taken
   forward::Forwarding* forwarding = nullptr;               // null: nothing is forwarded
+  ingest::Origins* origins = nullptr;                      // null: all that comes is this store's
   sign::SigningKey* signing_key = nullptr;                 // null: reports are not signed
   // Has memory that is free given back, for a large body that comes or a change of many rules; on
   // any thread.

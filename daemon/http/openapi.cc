@@ -144,7 +144,12 @@ constexpr DocumentedParameter kDocumented[] = {
     {"name@bucket", ParameterType::Text, "The bucket of this name alone.", "default"},
     {"name@target", ParameterType::Text, "A target's name, as in [[forward]].", "cloud"},
     {"action", ParameterType::Text,
-     "pause; resume: it is tried at once; verify: what it does not hold is sent again.", "resume"},
+     "pause; resume: it is tried at once; verify: what it does not hold is sent again; hand-over: "
+     "what origin brought is heir's from now on.",
+     "resume"},
+    {"origins", ParameterType::Flag, "The stores that forward to this one.", "true"},
+    {"origin", ParameterType::Count, "With hand-over: the number of an origin.", "1"},
+    {"heir", ParameterType::Count, "With hand-over: that of the store that goes on with it.", "2"},
     {"behind", ParameterType::Text, "With verify: next of the page before.", ""},
     {"undelivered", ParameterType::Flag, "With resume: what it refused is sent again, too.",
      "true"},

@@ -63,6 +63,7 @@ Result<wire::QueryRequest> query_request(const HttpContext& context, const Call&
   wire::QueryRequest request;
   request.namespace_name = namespace_parameter(call);
   EC_ASSIGN_OR_RETURN(request.selection, selection_parameters(call));
+  EC_ASSIGN_OR_RETURN(request.selection, context.by_names_here(call, std::move(request.selection)));
   if (call.has("from")) {
     EC_ASSIGN_OR_RETURN(request.from_ns, wire::parse_time_ns(call.parameter("from"), now_ns));
   }

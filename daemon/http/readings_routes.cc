@@ -86,6 +86,7 @@ class ReadingsStore {
       return answer_partly(call_, stored, std::move(bad_), outcome_);
     set_loss_headers(call_, outcome_);
     call_.answer_json(200, "{\"stored\":" + std::to_string(stored) + ",\"rejected\":0" +
+                               (call_.holder && call_.holder->is_second ? ",\"apart\":true" : "") +
                                loss_members(outcome_) + "}\n");
   }
 

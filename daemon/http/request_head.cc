@@ -239,6 +239,7 @@ bool HeadParser::known_header(std::string_view name, std::string_view value) {
     return true;
   }
   if (is("x-edgecase-page")) return keep(head_.page, value);
+  if (is("x-edgecase-origin")) return keep(head_.forwarder, value);
   if (is("sec-fetch-site")) return keep(head_.sec_fetch_site, value);
   if (is("forwarded")) return add_forwarded(head_.forwarded, value);
   if (is("x-forwarded-for")) return add_forwarded(head_.x_forwarded_for, value);

@@ -49,6 +49,7 @@ struct RequestHead {
   // Empty when the header was not sent.
   std::string host, origin, referer, user_agent, accept, content_type, sec_fetch_site;
   std::string page;           // kPageHeader
+  std::string forwarder;      // kOriginHeader
   std::string if_none_match;  // what the client has of the page
   AcceptedCodings accepts;
   std::string authorization;  // holds a secret: never logged

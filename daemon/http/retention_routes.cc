@@ -280,6 +280,16 @@ Result<Json> put_retention(HttpContext& context, const Call& call) {
       ++refused;
     }
   }
+  // By the names that they have here.
+  catalog::Catalog::Placed placed;
+  if (!call.request.forwarder.empty() && context.parts.origins != nullptr) {
+    EC_ASSIGN_OR_RETURN(const ingest::OriginClaim claim,
+                        ingest::parse_origin(call.request.forwarder));
+    EC_ASSIGN_OR_RETURN(const ingest::Origins::Holder holder, context.parts.origins->find(claim));
+    EC_ASSIGN_OR_RETURN(const std::span<const wire::Reading> here,
+                        context.parts.catalog.place(said, holder.numbers, placed));
+    said = std::vector<wire::Reading>(here.begin(), here.end());
+  }
   std::vector<const wire::Reading*> asked;
   for (const wire::Reading& reading : said) asked.push_back(&reading);
   std::vector<catalog::SeriesId> ids;

@@ -76,8 +76,9 @@ struct Call {
   Exchange& exchange;
   const RequestHead& request;
   Response response = {};
-  const Route* route = nullptr;  // of the table; null: of none
-  ingest::Pacing pacing = {};    // of all readings that the request brings
+  const Route* route = nullptr;                        // of the table; null: of none
+  ingest::Pacing pacing = {};                          // of all readings that the request brings
+  std::optional<ingest::Origins::Holder> holder = {};  // who forwards it, once that was asked for
   // Out: it has changed nothing, though others of its route may. Then it may be asked once more.
   bool only_read = false;
 

@@ -24,11 +24,9 @@ constexpr std::size_t kGatheredBytes = 7u << 18;
 // How many readings of new series wait: each is looked up until durable, and takes memory.
 constexpr std::size_t kNewReadingsWaitMax = 1'024;
 
-// No more is reserved for a request at first: most are small.
-constexpr std::size_t kReservedMaxBytes = 1u << 20;
+constexpr std::size_t kReservedMaxBytes = 1u << 20;  // at first: most requests are small
 
-// How often what can never be stored is left out of a slice. Once is enough, unless a namespace is
-// dropped, or others take the last room, at the very moment.
+// How often what can never be stored is left out of a slice: mostly once is enough.
 constexpr int kSiftRoundsMax = 3;
 
 Status check_values(std::span<const wire::Reading> readings) {
@@ -70,7 +68,9 @@ struct IngestPipeline::Slice {
   std::vector<std::int64_t>& times;     // the same
   bool has_new = false;                 // series that are new to the catalog
 
-  // Where it is not the batch as it came: with other times, and without what was left out.
+  // Where it is not the batch as it came: under names here, with other times, less what was left
+  // out.
+  catalog::Catalog::Placed placed = {};
   std::vector<wire::Reading> redated = {}, rest = {};
   std::vector<Author> rest_authors = {};
   std::vector<LostReading> lost = {};  // erased or evicted: in the batch, or in `redated`
@@ -114,13 +114,14 @@ IngestRequest::IngestRequest(const auth::Principal& by, Pacing* paced_by, std::s
 Status IngestPipeline::ingest(const auth::AuthorizedBatch& batch, Outcome* outcome,
                               std::span<const Author> authors,
                               std::span<const RecordChange> records, Pacing* pacing,
-                              erase::Copied copied) {
+                              erase::Copied copied, catalog::Origins origins) {
   IngestBuffers buffers;
   IngestRequest request(batch.principal(), pacing, 0, buffers);
   request.comes_whole = true;
   request.authors = authors;
   request.records = records;
   request.copied = copied;
+  request.origins = copied.is_copy ? catalog::Origins() : origins;
   Outcome own;
   EC_TRY(add(request, batch, outcome == nullptr ? own : *outcome));
   return finish(request);
@@ -166,6 +167,9 @@ Status IngestPipeline::finish(IngestRequest& request) {
 
 Status IngestPipeline::take(IngestRequest& request, Slice& slice, Outcome& outcome) {
   EC_TRY(enter(request, slice));
+  // Devices of others are others, also to those who look at names below.
+  EC_ASSIGN_OR_RETURN(slice.readings,
+                      catalog_.place(slice.readings, request.origins, slice.placed, owner_));
   redate(slice);
   EC_TRY(refuse(request, slice, outcome));
   EC_TRY(resolve(request, slice, outcome));
@@ -204,7 +208,7 @@ void IngestPipeline::redate(Slice& slice) const {
 // What was erased or evicted does not come back, and what has become a tier takes no more.
 Status IngestPipeline::refuse(const IngestRequest& request, Slice& slice,
                               const Outcome& outcome) const {
-  const std::span<const wire::Reading> readings = slice.readings;
+  const auto readings = slice.readings;
   std::vector<bool> erased, evicted, late;
   if (fences_ != nullptr) erased = fences_->refused(readings, request.copied, &catalog_);
   if (eviction_ != nullptr) evicted = eviction_->refused(readings);
@@ -234,8 +238,8 @@ Status IngestPipeline::resolve(IngestRequest& request, Slice& slice, Outcome& ou
   for (int round = 0;; ++round) {
     Status status = check_values(slice.readings);
     if (status.ok()) {
-      status =
-          catalog_.resolve(slice.readings, slice.ids, fresh.additions, &request.buffers.series);
+      status = catalog_.resolve(slice.readings, slice.ids, fresh.additions, &request.buffers.series,
+                                request.origins);
     }
     if (status.ok()) break;
     const bool is_for_good =
@@ -294,7 +298,7 @@ Status IngestPipeline::cover(const Slice& slice) {
 
 // A reading without a time gets the time of its arrival.
 void IngestPipeline::stamp(Slice& slice) {
-  const std::span<const wire::Reading> readings = slice.readings;
+  const auto readings = slice.readings;
   slice.times.resize(readings.size());
   std::int64_t* const times = slice.times.data();
   std::vector<std::size_t> untimed;
@@ -308,7 +312,7 @@ void IngestPipeline::stamp(Slice& slice) {
     times[untimed.front()] = arrival;
     return;
   }
-  // The second of one series gets the nanosecond after the first, and so on.
+  // Further ones of one series get the nanoseconds behind it.
   std::map<std::tuple<NamespaceId, std::uint32_t, std::uint32_t>, std::int64_t> next;
   for (const std::size_t i : untimed) {
     const catalog::SeriesId& id = slice.ids[i];
@@ -373,14 +377,12 @@ bool IngestPipeline::may_wait(const IngestRequest& request) const {
 }
 
 Status IngestPipeline::append_readings(const Slice& slice, WriteBatch& batch) {
-  const std::span<const wire::Reading> readings = slice.readings;
-  const std::span<const catalog::SeriesId> ids = slice.ids;
-  const std::span<const std::int64_t> times = slice.times;
+  const auto readings = slice.readings;
   Bytes value;
   char key[wire::kReadingKeyBytes], number[wire::kNumberValueBytes];
   for (std::size_t i = 0; i < readings.size(); ++i) {
-    const catalog::SeriesId& id = ids[i];
-    wire::encode_reading_key({id.device, id.sensor, times[i]}, key);
+    const catalog::SeriesId& id = slice.ids[i];
+    wire::encode_reading_key({id.device, id.sensor, slice.times[i]}, key);
     if (wire::encode_number(readings[i].value, number) &&
         batch.size_bytes() + kEntryOverheadBytes + sizeof number <= kBatchSizeMaxBytes) {
       batch.put(id.namespace_id, ByteView(key, sizeof key), ByteView(number, sizeof number));
@@ -442,7 +444,7 @@ Status IngestPipeline::write(IngestRequest& request, Durability durability) {
   return ok();
 }
 
-// What is new is durable. Rules that were set since it was met know nothing of it.
+// What is new is durable. Rules set since it was met know nothing of it.
 Status IngestPipeline::settle(NewSeries& fresh) {
   if (fresh.additions.empty()) return ok();
   catalog_.confirm(fresh.additions);
@@ -453,13 +455,11 @@ Status IngestPipeline::settle(NewSeries& fresh) {
   fresh.additions.clear();
   if (is_covered) return ok();
   std::vector<catalog::SeriesEntry> entries;
-  for (const catalog::SeriesRow row : rows) {
-    auto entry = catalog_.series_at(row);
-    if (entry.ok()) entries.push_back(std::move(*entry));  // else it is gone again
-  }
+  for (const catalog::SeriesRow row : rows)
+    if (auto entry = catalog_.series_at(row); entry.ok()) entries.push_back(std::move(*entry));
   std::vector<wire::Reading> readings;
   std::vector<catalog::SeriesId> ids;
-  for (const catalog::SeriesEntry& entry : entries) {
+  for (const catalog::SeriesEntry& entry : entries) {  // the others are gone again
     readings.push_back({entry.namespace_name, entry.device, entry.sensor, {}, {}});
     ids.push_back(entry.id);
   }

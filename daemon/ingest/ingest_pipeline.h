@@ -101,10 +101,11 @@ struct IngestRequest {
   const auth::Principal& principal;
   Pacing* const pacing;  // null: taken, whatever its devices owe
   IngestBuffers& buffers;
-  bool comes_whole = false;                    // as one slice, which is committed at once
-  std::span<const Author> authors = {};        // of that slice, in order
-  std::span<const RecordChange> records = {};  // written behind it, in their order
-  erase::Copied copied = {};                   // what its readings are a copy of
+  bool comes_whole = false;                         // as one slice, which is committed at once
+  std::span<const Author> authors = {};             // of that slice, in order
+  std::span<const RecordChange> records = {};       // written behind it, in their order
+  erase::Copied copied = {};                        // what its readings are a copy of
+  catalog::Origins origins = catalog::kOwnOrigins;  // of whom they are, where they are none
 
   // A pass of the gate of fences: no two at once by one thread, which would wait for itself.
   struct Inside {
@@ -155,10 +156,12 @@ class IngestPipeline {
   // written in their order, in the last piece of a batch that takes several, and also where there
   // is no reading, or none that may be stored. With `pacing` a batch is Busy while one of its
   // devices owes readings (device_rates.h); without it the batch is taken, and owed() says how long
-  // whoever brought it should bring nothing more. `copied`: what the readings are a copy of.
+  // whoever brought it should bring nothing more. `copied`: what the readings are a copy of;
+  // `origins`: of whom they are, where they are none.
   Status ingest(const auth::AuthorizedBatch& batch, Outcome* outcome = nullptr,
                 std::span<const Author> authors = {}, std::span<const RecordChange> records = {},
-                Pacing* pacing = nullptr, erase::Copied copied = {});
+                Pacing* pacing = nullptr, erase::Copied copied = {},
+                catalog::Origins origins = catalog::kOwnOrigins);
 
   // The same of one slice of a request, but durable only after finish(). After an error nothing
   // more may be added, and what was not committed is not stored. Adds to `outcome`.
@@ -224,6 +227,8 @@ class IngestPipeline {
   catalog::DeviceIndex* const devices_;
   audit::AuditLog* const audit_;
   erase::Fences* const fences_;
+  const catalog::Catalog::OwnerOfName owner_ =
+      fences_ == nullptr ? catalog::Catalog::OwnerOfName() : fences_->owners();
   retention::Eviction* eviction_ = nullptr;
   UndatedPeriods* undated_ = nullptr;
   CommitBell* bell_ = nullptr;

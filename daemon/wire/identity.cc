@@ -177,14 +177,16 @@ SeriesIdentity series_identity(const Identity& identity, std::string_view device
   return {0, is_told ? std::string_view(tag->first) : std::string_view(), body};
 }
 
-std::string name_of_taken(std::string_view name, ByteView identity, unsigned attempt) {
+std::string name_of_taken(std::string_view name, ByteView identity, unsigned attempt,
+                          std::size_t max_bytes) {
+  if (max_bytes == 0) max_bytes = kSensorNameMaxBytes;
   // FNV-1a, written out: names that are in stores hang on it.
   std::uint64_t hash = 0xcbf29ce484222325;
   const auto add = [&hash](unsigned char byte) { hash = (hash ^ byte) * 0x100000001b3; };
   for (const char c : identity) add(static_cast<unsigned char>(c));
   if (attempt > 0) add(static_cast<unsigned char>(attempt));
   constexpr std::size_t kHashDigits = 16;
-  std::size_t end = std::min(name.size(), kSensorNameMaxBytes - kHashDigits - 1);
+  std::size_t end = std::min(name.size(), max_bytes - kHashDigits - 1);
   while (end > 0 && end < name.size() && (static_cast<unsigned char>(name[end]) & 0xc0) == 0x80)
     --end;
   std::string made(name.substr(0, end));

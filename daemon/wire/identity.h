@@ -79,6 +79,8 @@ inline SeriesIdentity identity_of_names(std::string_view sensor) {
 
 // `name`, cut where it must be, `~` and a hash of the identity: what a series is called whose name
 // belongs to another identity. `attempt`, from 0, gives another one where that is taken as well.
-std::string name_of_taken(std::string_view name, ByteView identity, unsigned attempt);
+// `max_bytes`: how long it may be; 0: as a sensor's.
+std::string name_of_taken(std::string_view name, ByteView identity, unsigned attempt,
+                          std::size_t max_bytes = 0);
 
 }  // namespace edgecase::wire

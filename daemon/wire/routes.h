@@ -56,6 +56,9 @@ inline constexpr char kReportHeader[] = "X-EdgeCase-Report";
 inline constexpr char kReportInline[] = "inline";
 inline constexpr std::size_t kReportLengthDigits = 8;
 inline constexpr std::size_t kReportMaxBytes = 48u << 10;
+// The store that forwards to this one: its number and its runs (ingest/origins.h). Names in such a
+// request are the sender's.
+inline constexpr char kOriginHeader[] = "X-EdgeCase-Origin";
 // "identity": the format has no place for the identities of series that their names do not tell.
 inline constexpr char kNotToldHeader[] = "X-EdgeCase-Not-Told";
 // Which windows of tiers an answer is made of, and where it could not be ("1h before 2026-...").

@@ -64,7 +64,7 @@ CALLS = [
     ("get", "/", {}),
     ("get", "/page/{file}", {}),
     ("get", "/api/v1/forward", {}),
-    ("post", "/api/v1/forward", {}),
+    ("post", "/api/v1/forward", {"name": "cloud"}),
     ("delete", "/api/v1/forward", {}),
     # The last: from the first token on nobody is served over TCP without one.
     ("get", "/api/v1/tokens", {}),

@@ -172,7 +172,7 @@ TEST_CASE("a fence reads back from its record, and what is no record is refused"
     CAPTURE(size);
     CHECK(fences.load(key, Bytes(size, '\1')).code() == StatusCode::Corruption);
   }
-  CHECK(fences.load(key, Bytes(25, '\3')).code() == StatusCode::Unsupported);
+  CHECK(fences.load(key, Bytes(25, '\4')).code() == StatusCode::Unsupported);
   for (const std::size_t size : {2u, 33u, 35u}) {
     CAPTURE(size);
     CHECK(fences.load(key, Bytes(size, '\2')).code() == StatusCode::Corruption);
@@ -199,6 +199,21 @@ TEST_CASE("a fence of version 1 is read, and version 2 stays as it is") {
   CHECK(encode_fence({{{{5, 9}, 7, 3, FenceKind::Copies}, of_erasure(8, {20, std::nullopt})}}) ==
         "\2\1" + number(7) + number(3) + number(5) + number(9) + "\2" + number(8) + number(0) +
             number(20) + last_instant);
+}
+
+TEST_CASE("a fence of a device that is gone keeps whose its name is") {
+  const Pseudonym who = pseudonyms().of_device("default", "a");
+  const Bytes key = "F" + Bytes(auth::view_of(who));
+  Fence fence{{of_erasure(8, {20, std::nullopt})}, 5};
+  const Bytes golden = Bytes("\3\0\0\0\5\2", 6) + Bytes(7, '\0') + "\x08" + Bytes(8, '\0') +
+                       Bytes(7, '\0') + "\x14" + "\x7f" + Bytes(7, '\xff');
+  CHECK(encode_fence(fence) == golden);
+  Fences fences(1, pseudonyms());
+  CHECK(fences.owner("default", "a") == catalog::kNoOrigin);
+  REQUIRE(fences.load(key, golden).ok());
+  CHECK(fences.owner("default", "a") == 5);
+  CHECK(fences.owner("default", "b") == catalog::kNoOrigin);
+  CHECK(fences.load(key, golden.substr(0, 3)).code() == StatusCode::Corruption);
 }
 
 TEST_CASE("a fence without an end holds the last instant of time, one that ends with it does not") {
