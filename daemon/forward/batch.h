@@ -14,6 +14,7 @@
 
 #include "catalog/catalog.h"
 #include "forward/cursor.h"
+#include "forward/records.h"
 #include "wire/reading_key.h"
 
 namespace edgecase::forward {
@@ -53,6 +54,7 @@ struct Batch {
   std::vector<std::pair<catalog::SeriesId, std::string>> said;  // what they say, of which series
   std::uint64_t revocations = 0;  // Engine::revocations() before it was read
   std::uint64_t unfit = 0;        // readings that no target of this kind can hold
+  UnsentCounts unsent = {};       // of windows that are not whole any more
   // For thinned targets: a line stands for all readings of so long from its time on.
   std::int64_t window_ns = 0;
   bool is_whole = true;  // nothing of the range is left behind it

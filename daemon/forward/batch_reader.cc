@@ -65,7 +65,7 @@ BatchReader::BatchReader(Engine& engine, const catalog::Catalog& catalog,
       namespace_(settings.namespace_name),
       names_(catalog, target.selections, Pseudonyms(shape.salt), tells_rules_ ? rules : nullptr),
       formatter_(format_of(target.kind)) {
-  if (shape.every_ns > 0) windows_.emplace(engine, shape.every_ns);
+  if (shape.every_ns > 0) windows_.emplace(engine, shape.every_ns, rules);
 }
 
 std::vector<NamespaceInfo> BatchReader::wanted_namespaces() const {
@@ -214,6 +214,12 @@ Status BatchReader::add_window(const NamespaceInfo& from, wire::ReadingKey key,
                                const catalog::SeriesEntry& series,
                                const std::shared_ptr<const Snapshot>& snapshot, Batch& batch) {
   key.time_ns = window_begin_ns(key.time_ns, windows_->every_ns());
+  retention::Leaving why = retention::Leaving::Expired;
+  if (key.time_ns < windows_->whole_from_ns({from.id, key.device, key.sensor}, why)) {
+    EC_ASSIGN_OR_RETURN(const std::uint64_t readings, windows_->count(from.id, key, snapshot));
+    batch.unsent[static_cast<std::size_t>(why)] += readings;
+    return ok();
+  }
   return windows_->compute(from.id, key, snapshot, batch.unfit,
                            [&](wire::WindowColumn column, const wire::Value& value) {
                              add(from, key, column_of(series, column), value, batch);

@@ -332,11 +332,20 @@ Result<Forwarding::Verified> Forwarding::verify(const std::string& name, VerifyR
   }
   const auto run = [&]() -> Result<Verified> {
     EC_ASSIGN_OR_RETURN(request.after, records_->begin(name));
-    request.upto = target->status().cursor.oldest();
+    const TargetStatus status = target->status();
+    request.upto = status.cursor.oldest();
+    request.shown = status.shown;
+    request.wait = [this](std::int64_t duration_ns) {
+      const CondVar::Deadline deadline = CondVar::deadline_in(duration_ns);
+      const MutexLock lock(mutex_);
+      while (!verifies_no_more_ && changed_.wait_until(mutex_, deadline)) {
+      }
+      return !verifies_no_more_;
+    };
     request.is_refused = [&](const Place& place) { return records_->is_refused(name, place); };
     EC_ASSIGN_OR_RETURN(const Shape shape, records_->shape(name));
     Verifier verifier(parts_.engine, parts_.catalog, parts_.clock, *http, target->settings(),
-                      parsed, shape);
+                      parsed, shape, parts_.rules);
     Verified verified;
     EC_ASSIGN_OR_RETURN(verified.page, verifier.page(request));
     EC_ASSIGN_OR_RETURN(const std::size_t kept, records_->count_refusals(name));
@@ -357,6 +366,7 @@ Result<Forwarding::Verified> Forwarding::verify(const std::string& name, VerifyR
 void Forwarding::end_verifying() {
   const MutexLock lock(mutex_);
   verifies_no_more_ = true;
+  changed_.notify_all();
   if (verifying_ != nullptr) verifying_->stop();
 }
 

@@ -258,6 +258,13 @@ Result<std::string> HttpClient::receive_head(std::int64_t until_ns) {
   }
 }
 
+// The asker is told where the whole answer was wanted; no other answer is as long.
+Status HttpClient::too_long() {
+  if (kept_body_bytes_ < kBodyMaxBytes) return broken("its answer has no end");
+  channel_.reset();
+  return limit_reached("its answer is longer than is taken");
+}
+
 Status HttpClient::take_body(std::size_t bytes, HttpAnswer& answer, std::int64_t until_ns) {
   while (bytes > 0) {
     if (received_.empty()) {
@@ -271,7 +278,7 @@ Status HttpClient::take_body(std::size_t bytes, HttpAnswer& answer, std::int64_t
     received_.erase(0, part);
     bytes -= part;
     body_bytes_ += part;
-    if (body_bytes_ > kBodyMaxBytes) return broken("its answer has no end");
+    if (body_bytes_ > kBodyMaxBytes) return too_long();
   }
   return ok();
 }
@@ -293,7 +300,8 @@ Status HttpClient::receive_chunks(HttpAnswer& answer, std::int64_t until_ns) {
     std::size_t bytes = 0;
     const auto [end, error] =
         std::from_chars(size_line.data(), size_line.data() + size_line.size(), bytes, 16);
-    if (error != std::errc() || bytes > kBodyMaxBytes) return broken("its answer is malformed");
+    if (error != std::errc()) return broken("its answer is malformed");
+    if (bytes > kBodyMaxBytes) return too_long();
     if (bytes == 0) break;
     EC_TRY(take_body(bytes, answer, until_ns));
     EC_ASSIGN_OR_RETURN(const std::string after, line());
@@ -345,10 +353,12 @@ Result<HttpAnswer> HttpClient::receive_answer(std::int64_t until_ns) {
   answer.location = plain_text(header_of(head, "Location"));
   answer.influx_version = plain_text(header_of(head, "X-Influxdb-Version"));
   answer.left_out = header_of(head, wire::routes::kLeftOutHeader);
-  EC_TRY(receive_body(head, answer, until_ns));
+  const Status whole = receive_body(head, answer, until_ns);
+  answer.is_cut = whole.code() == StatusCode::LimitReached;
+  if (!answer.is_cut) EC_TRY(whole);
   is_fresh_ = false;
   // What came behind the answer belongs to nothing that was asked.
-  const bool keeps = head.starts_with("HTTP/1.1") && received_.empty() &&
+  const bool keeps = channel_ != nullptr && head.starts_with("HTTP/1.1") && received_.empty() &&
                      !is_same_word(header_of(head, "Connection"), "close");
   if (!keeps) channel_.reset();
   return answer;

@@ -39,6 +39,7 @@ struct HttpAnswer {
   std::string influx_version;  // X-Influxdb-Version
   std::string left_out;        // X-EdgeCase-Left-Out
   std::string body;            // its beginning
+  bool is_cut = false;         // of a whole answer that was wanted: it is longer
 };
 
 class HttpClient {
@@ -71,7 +72,8 @@ class HttpClient {
     kept_body_bytes_ = kKeptBodyMaxBytes;
     return request("PUT", path, headers, body);
   }
-  // The same without a body, of which the whole answer is wanted, up to kBodyMaxBytes.
+  // The same without a body, of which the whole answer is wanted, up to kBodyMaxBytes: behind them
+  // the connection is closed.
   Result<HttpAnswer> ask(const std::string& method, const std::string& path,
                          const std::string& headers) {
     kept_body_bytes_ = kBodyMaxBytes;
@@ -101,6 +103,7 @@ class HttpClient {
   Status receive_chunks(HttpAnswer& answer, std::int64_t until_ns);
   Status take_body(std::size_t bytes, HttpAnswer& answer, std::int64_t until_ns);
   Status broken(std::string_view what);
+  Status too_long();
 
   const Options options_;
   Clock& clock_;

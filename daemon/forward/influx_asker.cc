@@ -32,7 +32,9 @@ Answer InfluxAsker::query(const std::string& database, const std::string& statem
   Answer answer = asked_.ask("POST", path, http);
   if (answer.verdict != Verdict::Taken) return answer;
   rows.is_refused = http.status == 403;
+  rows.is_cut = http.is_cut;
   if (rows.is_refused) return {};
+  if (rows.is_cut) return later("its answer is longer than is taken", http.status);
   const Json json = parsed(http);
   if (http.status != 200 || !json.is_object() || !json.contains("results") ||
       !json["results"].is_array() || json["results"].empty() || !json["results"][0].is_object() ||

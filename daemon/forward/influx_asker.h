@@ -25,6 +25,7 @@ struct InfluxRows {
   std::vector<std::string> columns;
   std::vector<std::vector<std::string>> values;  // as text; nothing is empty
   bool is_refused = false;                       // 403
+  bool is_cut = false;                           // there are more than an answer may hold
 };
 
 class InfluxAsker {

@@ -57,6 +57,9 @@ Target::Target(const TargetParts& parts, const config::ForwardSettings& settings
       http_(std::move(http)),
       record_(std::move(record)),
       live_(record_.cursor),
+      shown_(live_.oldest()),
+      answered_upto_(shown_),
+      answered_upto_ns_(parts.clock.boot_ns()),
       reader_(parts.engine, parts.catalog, settings, target, shape, parts.rules),
       courier_(*http_),
       eraser_(*http_, settings, target, shape),
@@ -211,6 +214,7 @@ Target::Turn Target::work() {
   if (again_now_ == Again::Nothing) {
     const MutexLock lock(mutex_);
     again_now_ = std::exchange(again_, Again::Nothing);
+    if (again_now_ != Again::Nothing) show_later();
   }
   if (again_now_ != Again::Nothing) return send_again();
   const bool is_thinned = target_.every_ns > 0;
@@ -331,6 +335,8 @@ bool Target::still_holds(const Batch& batch) {
 std::optional<Delivery> Target::send(const Batch& batch, Refusals refusals) {
   record_.totals.unfit += batch.unfit;
   if (batch.unfit > 0) is_unkept_ = true;
+  const UnsentCounts unsent_before = record_.totals.unsent;
+  if (add(batch.unsent, record_.totals)) is_unkept_ = true;
   if (batch.lines.empty()) return Delivery{};
   state_ = TargetState::Sending;
   const std::uint64_t bytes_before = http_->sent_bytes();
@@ -344,6 +350,7 @@ std::optional<Delivery> Target::send(const Batch& batch, Refusals refusals) {
   ++requests_;
   if (delivery.last.verdict != Verdict::Taken) {
     record_.totals.unfit -= batch.unfit;  // it is read again
+    record_.totals.unsent = unsent_before;
     ++failed_requests_;
     fail(delivery.last, delivery.refuses_all);
     return std::nullopt;
@@ -419,6 +426,7 @@ void Target::go_back() {
   settling_erasures_.clear();
   if (live_ == record_.cursor) return;
   live_ = record_.cursor;
+  show_later();
   settling_.reset();
   forget_round();
   publish_bounds();

@@ -70,6 +70,7 @@ struct TargetStatus {
   std::string cannot_erase;               // why; empty: it can, or it is not known yet
   bool is_apart = false;                  // as of Answer
   Cursor cursor;
+  CommitPosition shown = 0;  // the target shows what was committed until then
 };
 
 struct TargetParts {
@@ -93,6 +94,8 @@ class Target {
  public:
   // How long an answer waits to count, of targets that answer before they have synced.
   static constexpr std::int64_t kSettleNs = 30'000'000'000;
+  // The time after which such a target shows what it has answered, at the latest.
+  static constexpr std::int64_t kShownNs = 10'000'000'000;
   static constexpr std::int64_t kKeepEveryNs = 1'000'000'000;
   // The place moves without anything being sent, too.
   static constexpr std::int64_t kKeepIdleNs = 600'000'000'000;
@@ -164,6 +167,7 @@ class Target {
   bool carry_rules(const Batch& batch);
   Turn send_again();
   void end_again();
+  void show_later();
   Turn send_erasure(const ErasureOrder& order);
   Turn send_lift(std::uint64_t number, const TargetErasure& erased);
   // Something goes before readings.
@@ -205,11 +209,13 @@ class Target {
   Cursor live_;
   std::optional<Cursor> settling_;
   std::int64_t settling_since_ns_ = 0, kept_at_ns_ = 0, published_at_ns_ = 0;
+  // What is shown there, and what will be from kShownNs after that time on.
+  CommitPosition shown_, answered_upto_;
+  std::int64_t answered_upto_ns_;
   bool is_unkept_ = false;     // something was sent since the place was kept
   bool is_unsettled_ = false;  // the same, since `settling_` was taken
   bool is_backlogs_turn_ = false;
-  // An EdgeCase was told who sends; has answered since; keeps that
-  // apart.
+  // An EdgeCase was told who sends; has answered since; keeps that apart.
   bool is_introduced_ = false, is_known_ = false, is_apart_ = false;
   // For thinned targets. `boundary_` is where commits stood when the last window was over, for the
   // next round; a bound, as that of the round that is being sent, from behind `round_behind_` on.

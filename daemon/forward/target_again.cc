@@ -7,7 +7,14 @@
 
 namespace edgecase::forward {
 
+// What goes again is not shown until that is over for some time.
+void Target::show_later() {
+  shown_ = answered_upto_ = 0;
+  answered_upto_ns_ = parts_.clock.boot_ns();
+}
+
 void Target::end_again() {
+  show_later();
   again_now_ = Again::Nothing;
   again_behind_ = {};
   const auto left = parts_.records.count_refusals(settings_.name);

@@ -1,4 +1,6 @@
 // The status of a target.
+#include <utility>
+
 #include "forward/target.h"
 
 namespace edgecase::forward {
@@ -38,6 +40,11 @@ Result<std::uint64_t> Target::waiting() const {
 
 void Target::tell() {
   const std::int64_t wall_ns = parts_.clock.wall_ns();
+  const std::int64_t now_ns = parts_.clock.boot_ns();
+  if (now_ns - answered_upto_ns_ >= kShownNs) {
+    shown_ = std::exchange(answered_upto_, live_.oldest());
+    answered_upto_ns_ = now_ns;
+  }
   const bool is_current = live_.backlog().empty() && state_ == TargetState::Current;
   const MutexLock lock(mutex_);
   told_.state = state_;
@@ -52,6 +59,7 @@ void Target::tell() {
   told_.is_apart = is_apart_;
   if (is_current) told_.current_ns = wall_ns;
   told_.cursor = live_;
+  told_.shown = settle_ns_ == 0 ? UINT64_MAX : shown_;
 }
 
 }  // namespace edgecase::forward

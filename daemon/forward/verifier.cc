@@ -61,7 +61,7 @@ struct Verifier::Series {
 
 Verifier::Verifier(Engine& engine, const catalog::Catalog& catalog, Clock& clock, Asked& asked,
                    const config::ForwardSettings& settings, const config::ForwardTarget& target,
-                   const Shape& shape)
+                   const Shape& shape, const retention::RetentionService* rules)
     : engine_(engine),
       catalog_(catalog),
       clock_(clock),
@@ -71,7 +71,7 @@ Verifier::Verifier(Engine& engine, const catalog::Catalog& catalog, Clock& clock
       database_(settings.database),
       namespace_(settings.namespace_name),
       pseudonyms_(shape.salt),
-      windows_(engine, shape.every_ns),
+      windows_(engine, shape.every_ns, rules),
       kind_(asked, settings, target),
       lines_(wire::ReadingFormat::Line),
       objects_(wire::ReadingFormat::Ndjson) {}
@@ -161,35 +161,20 @@ Result<std::optional<std::int64_t>> Verifier::compare(const catalog::SeriesEntry
         if (!at->valid()) break;
         if (!wire::decode_value(value, reading.value)) continue;
         reading.time_ns = key.time_ns;
-        Local local{key.time_ns, Bytes(at->key()), {}};
+        Local local{key.time_ns, Bytes(at->key()), {}, at->position() <= request.shown};
         if (!describe(series, reading, local.as_it_is)) continue;
         bytes += local.as_it_is.size();
         some.push_back(std::move(local));
       }
       EC_TRY(at->status());
     }
-    if (!some.empty()) EC_TRY(compare_some(series, some, request, page));
+    if (!some.empty()) {
+      EC_ASSIGN_OR_RETURN(const bool is_shown, compare_some(series, some, request, until_ns, page));
+      if (!is_shown) return std::optional(some.front().time_ns);
+    }
     if (!rest || clock_.boot_ns() > until_ns || page.again.size() == kAgainMax) return rest;
     from_ns = *rest;
   }
-}
-
-// Windows that begin before it may have lost readings here, and went whole.
-std::int64_t Verifier::oldest_whole_ns(const catalog::SeriesId& id) const {
-  const Bytes of_series =
-      wire::make_reading_key({id.device, id.sensor, 0}).substr(0, wire::kSeriesPrefixBytes);
-  std::size_t longest = 0;
-  std::int64_t retention_ns = kRetentionForever;
-  engine_.each_retention_rule(id.namespace_id, {Bytes(), of_series + '\0'},
-                              [&](ByteView prefix, std::int64_t rule_ns) {
-                                if (prefix.size() < longest || !of_series.starts_with(prefix))
-                                  return;
-                                longest = prefix.size();
-                                retention_ns = rule_ns;
-                              });
-  const std::int64_t evicted_ns = engine_.evicted_before_ns(id.namespace_id);
-  if (retention_ns == kRetentionForever) return evicted_ns;
-  return std::max(evicted_ns, engine_.expiry_now_ns() - retention_ns);
 }
 
 Result<std::optional<std::int64_t>> Verifier::compare_windows(const catalog::SeriesEntry& entry,
@@ -198,7 +183,8 @@ Result<std::optional<std::int64_t>> Verifier::compare_windows(const catalog::Ser
                                                               std::int64_t until_ns,
                                                               VerifyPage& page) {
   const std::int64_t every_ns = windows_.every_ns();
-  const std::int64_t oldest_ns = oldest_whole_ns(entry.id);
+  retention::Leaving why = retention::Leaving::Expired;
+  const std::int64_t oldest_ns = windows_.whole_from_ns(entry.id, why);
   const catalog::SeriesEntry there = pseudonyms_.of(entry);
   std::array<Series, wire::kWindowColumns.size()> columns;
   std::array<std::vector<Local>, wire::kWindowColumns.size()> some;
@@ -210,7 +196,11 @@ Result<std::optional<std::int64_t>> Verifier::compare_windows(const catalog::Ser
   }
   while (true) {
     // Windows of which everything was sent.
-    std::vector<std::int64_t> whole;
+    struct Whole {
+      std::int64_t begin_ns;
+      bool is_settled;
+    };
+    std::vector<Whole> whole;
     std::optional<std::int64_t> rest;
     {
       ReadOptions options;
@@ -218,11 +208,12 @@ Result<std::optional<std::int64_t>> Verifier::compare_windows(const catalog::Ser
       const KeyRange keys = erase::range_of_series(entry.id, {from_ns, request.to_ns});
       EC_ASSIGN_OR_RETURN(const auto at, engine_.scan(entry.id.namespace_id, keys, options));
       std::optional<std::int64_t> window_ns;
-      bool is_sent = false, is_newer = false;
+      bool is_sent = false, is_newer = false, is_settled = true;
       const auto end_window = [&] {
         if (window_ns && *window_ns >= oldest_ns && is_sent && !is_newer)
-          whole.push_back(*window_ns);
+          whole.push_back({*window_ns, is_settled});
         is_sent = is_newer = false;
+        is_settled = true;
       };
       for (; at->valid(); at->next()) {
         wire::ReadingKey key;
@@ -238,26 +229,30 @@ Result<std::optional<std::int64_t>> Verifier::compare_windows(const catalog::Ser
           }
         }
         (at->position() > request.upto ? is_newer : is_sent) = true;
+        is_settled = is_settled && at->position() <= request.shown;
         if (at->position() <= request.after) is_newer = true;  // it may not have gone
       }
       EC_TRY(at->status());
       if (!rest) end_window();
     }
-    for (const std::int64_t begin_ns : whole) {
-      const wire::ReadingKey key{entry.id.device, entry.id.sensor, begin_ns};
-      EC_TRY(windows_.compute(entry.id.namespace_id, key, nullptr, page.unchecked,
-                              [&](wire::WindowColumn column, const wire::Value& value) {
-                                const std::size_t i = index_of(column);
-                                wire::Reading reading;
-                                reading.time_ns = begin_ns;
-                                reading.value = value;
-                                Local local{begin_ns, wire::make_reading_key(key), {}};
-                                if (describe(columns[i], reading, local.as_it_is))
-                                  some[i].push_back(std::move(local));
-                              }));
+    for (const auto& window : whole) {
+      const wire::ReadingKey key{entry.id.device, entry.id.sensor, window.begin_ns};
+      EC_TRY(windows_.compute(
+          entry.id.namespace_id, key, nullptr, page.unchecked,
+          [&](wire::WindowColumn column, const wire::Value& value) {
+            const std::size_t i = index_of(column);
+            wire::Reading reading;
+            reading.time_ns = window.begin_ns;
+            reading.value = value;
+            Local local{window.begin_ns, wire::make_reading_key(key), {}, window.is_settled};
+            if (describe(columns[i], reading, local.as_it_is)) some[i].push_back(std::move(local));
+          }));
     }
     for (std::size_t i = 0; i < some.size(); ++i) {
-      if (!some[i].empty()) EC_TRY(compare_some(columns[i], some[i], request, page));
+      if (some[i].empty()) continue;
+      EC_ASSIGN_OR_RETURN(const bool is_shown,
+                          compare_some(columns[i], some[i], request, until_ns, page));
+      if (!is_shown) return std::optional(whole.front().begin_ns);
       some[i].clear();
     }
     if (!rest || clock_.boot_ns() > until_ns || page.again.size() == kAgainMax) return rest;
@@ -304,16 +299,31 @@ bool Verifier::describe(const Series& series, const wire::Reading& given, std::s
   return true;
 }
 
-Status Verifier::compare_some(const Series& series, const std::vector<Local>& some,
-                              const VerifyRequest& request, VerifyPage& page) {
-  EC_ASSIGN_OR_RETURN(const std::set<std::string> there,
-                      fetch(series, some.front().time_ns, some.back().time_ns));
+Result<bool> Verifier::compare_some(const Series& series, const std::vector<Local>& some,
+                                    const VerifyRequest& request, std::int64_t until_ns,
+                                    VerifyPage& page) {
+  Found found;
+  while (true) {
+    found = {};
+    EC_TRY(fetch_some(series, some, found));
+    const bool may_come = std::any_of(some.begin(), some.end(), [&found](const Local& each) {
+      return !each.is_settled && !found.there.contains(each.as_it_is) &&
+             !found.too_long.contains(each.time_ns);
+    });
+    if (!may_come || !request.wait) break;
+    if (clock_.boot_ns() >= until_ns) return false;
+    if (!request.wait(kLookAgainNs)) return unavailable("the daemon stops");
+  }
   std::map<std::int64_t, VerifyPage::Hour> hours;
   for (const Local& each : some) {
+    if (found.too_long.contains(each.time_ns)) {
+      ++page.unchecked;
+      continue;
+    }
     ++page.readings;
     VerifyPage::Hour& hour = hours[floor_of(each.time_ns, kHourNs)];
     ++hour.here;
-    if (there.contains(each.as_it_is)) continue;
+    if (found.there.contains(each.as_it_is)) continue;
     Place place{series.entry.id.namespace_id, each.key};
     EC_ASSIGN_OR_RETURN(const bool is_refused, request.is_refused(place));
     if (is_refused) {
@@ -333,11 +343,26 @@ Status Verifier::compare_some(const Series& series, const std::vector<Local>& so
     hour.begin_ns = begin_ns;
     page.hours.push_back(std::move(hour));
   }
-  return ok();
+  return true;
 }
 
-Result<std::set<std::string>> Verifier::fetch(const Series& series, std::int64_t first_ns,
-                                              std::int64_t last_ns) {
+Status Verifier::fetch_some(const Series& series, std::span<const Local> some, Found& found) {
+  EC_ASSIGN_OR_RETURN(auto there, fetch(series, some.front().time_ns, some.back().time_ns));
+  if (there) {
+    found.there.merge(*there);
+    return ok();
+  }
+  if (some.front().time_ns == some.back().time_ns) {
+    found.too_long.insert(some.front().time_ns);
+    return ok();
+  }
+  const std::size_t half = some.size() / 2;
+  EC_TRY(fetch_some(series, some.first(half), found));
+  return fetch_some(series, some.subspan(half), found);
+}
+
+Result<Verifier::Answered> Verifier::fetch(const Series& series, std::int64_t first_ns,
+                                           std::int64_t last_ns) {
   switch (kind_.kind()) {
     case Eraser::Kind::EdgeCase: return fetch_edgecase(series, first_ns, last_ns);
     case Eraser::Kind::Influx1: return fetch_influx(series, first_ns, last_ns);
@@ -345,8 +370,8 @@ Result<std::set<std::string>> Verifier::fetch(const Series& series, std::int64_t
   }
 }
 
-Result<std::set<std::string>> Verifier::fetch_edgecase(const Series& series, std::int64_t first_ns,
-                                                       std::int64_t last_ns) {
+Result<Verifier::Answered> Verifier::fetch_edgecase(const Series& series, std::int64_t first_ns,
+                                                    std::int64_t last_ns) {
   const std::string select =
       wire::escape_name(series.entry.device) + "/" + wire::escape_name(series.entry.sensor);
   std::string path =
@@ -361,20 +386,21 @@ Result<std::set<std::string>> Verifier::fetch_edgecase(const Series& series, std
   if (answer.verdict != Verdict::Taken) return status_of(answer);
   if (http.status == 403) return may_not_read();
   std::set<std::string> lines;
-  if (http.status == 404) return lines;
+  if (http.status == 404) return Answered(std::move(lines));
   if (http.status != 200)
     return unavailable("the target answers " + std::to_string(http.status) + " to a query");
+  if (http.is_cut) return Answered();
   std::string_view rest = http.body;
   while (!rest.empty()) {
     const std::size_t end = std::min(rest.find('\n'), rest.size());
     lines.emplace(behind_names(rest.substr(0, end)));
     rest.remove_prefix(std::min(end + 1, rest.size()));
   }
-  return lines;
+  return Answered(std::move(lines));
 }
 
-Result<std::set<std::string>> Verifier::fetch_influx(const Series& series, std::int64_t first_ns,
-                                                     std::int64_t last_ns) {
+Result<Verifier::Answered> Verifier::fetch_influx(const Series& series, std::int64_t first_ns,
+                                                  std::int64_t last_ns) {
   InfluxAsker influx(asked_);
   const std::string database = database_.empty() ? series.entry.namespace_name : database_;
   std::set<std::string> found;
@@ -387,7 +413,7 @@ Result<std::set<std::string>> Verifier::fetch_influx(const Series& series, std::
   }
   if (answer.verdict != Verdict::Taken) return status_of(answer);
   if (is_refused) return may_not_read();
-  if (!is_there) return found;
+  if (!is_there) return Answered(std::move(found));
   InfluxRows rows;
   answer = influx.query(database,
                         "SELECT " + InfluxAsker::name_text(series.identity.field) + " FROM " +
@@ -395,6 +421,7 @@ Result<std::set<std::string>> Verifier::fetch_influx(const Series& series, std::
                             (which.empty() ? " WHERE " : " AND ") + "time >= " +
                             std::to_string(first_ns) + " AND time <= " + std::to_string(last_ns),
                         rows);
+  if (rows.is_cut) return Answered();
   if (answer.verdict != Verdict::Taken) return status_of(answer);
   if (rows.is_refused) return may_not_read();
   for (const auto& row : rows.values) {
@@ -406,11 +433,11 @@ Result<std::set<std::string>> Verifier::fetch_influx(const Series& series, std::
     const auto read = std::from_chars(row[1].data(), end, number);
     if (read.ec == std::errc() && read.ptr == end) found.insert(row[0] + " " + number_text(number));
   }
-  return found;
+  return Answered(std::move(found));
 }
 
-Result<std::set<std::string>> Verifier::fetch_victoria(const Series& series, std::int64_t first_ns,
-                                                       std::int64_t last_ns) {
+Result<Verifier::Answered> Verifier::fetch_victoria(const Series& series, std::int64_t first_ns,
+                                                    std::int64_t last_ns) {
   const std::string& measurement = series.identity.measurement;
   std::map<std::string, std::string> labels;
   for (const auto& [key, value] : series.identity.tags) labels[key] = value;
@@ -434,6 +461,7 @@ Result<std::set<std::string>> Verifier::fetch_victoria(const Series& series, std
   if (http.status == 403) return may_not_read();
   if (http.status != 200)
     return unavailable("the target answers " + std::to_string(http.status) + " to an export");
+  if (http.is_cut) return Answered();
   std::set<std::string> times;
   std::string_view rest = http.body;
   while (!rest.empty()) {
@@ -448,7 +476,7 @@ Result<std::set<std::string>> Verifier::fetch_victoria(const Series& series, std
     for (const Json& each : json["timestamps"])
       if (each.is_number_integer()) times.insert(std::to_string(each.get<std::int64_t>()));
   }
-  return times;
+  return Answered(std::move(times));
 }
 
 }  // namespace edgecase::forward

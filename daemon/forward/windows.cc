@@ -75,21 +75,60 @@ std::int64_t window_begin_ns(std::int64_t time_ns, std::int64_t every_ns) {
   return begin_ns;
 }
 
+KeyRange Windows::keys_of(const wire::ReadingKey& key) const {
+  const std::int64_t begin_ns = window_begin_ns(key.time_ns, every_ns_);
+  std::int64_t last_ns = 0;
+  if (__builtin_add_overflow(begin_ns, every_ns_ - 1, &last_ns)) last_ns = INT64_MAX;
+  return {wire::make_reading_key({key.device, key.sensor, begin_ns}),
+          wire::make_reading_key({key.device, key.sensor, last_ns}) + '\0'};
+}
+
+std::int64_t Windows::whole_from_ns(const catalog::SeriesId& id, retention::Leaving& why) const {
+  const Bytes of_series =
+      wire::make_reading_key({id.device, id.sensor, 0}).substr(0, wire::kSeriesPrefixBytes);
+  std::size_t longest = 0;
+  std::int64_t retention_ns = kRetentionForever;
+  engine_.each_retention_rule(id.namespace_id, {Bytes(), of_series + '\0'},
+                              [&](ByteView prefix, std::int64_t rule_ns) {
+                                if (prefix.size() < longest || !of_series.starts_with(prefix))
+                                  return;
+                                longest = prefix.size();
+                                retention_ns = rule_ns;
+                              });
+  std::int64_t from_ns = engine_.evicted_before_ns(id.namespace_id);
+  why = retention::Leaving::Evicted;
+  const auto take = [&](std::int64_t before_ns, retention::Leaving by) {
+    if (before_ns <= from_ns) return;
+    from_ns = before_ns;
+    why = by;
+  };
+  std::int64_t expired_ns = 0;
+  if (retention_ns != kRetentionForever &&
+      !__builtin_sub_overflow(engine_.expiry_now_ns(), retention_ns, &expired_ns)) {
+    take(expired_ns, retention::Leaving::Expired);
+  }
+  if (rules_ != nullptr) take(rules_->marks().find(id).before_ns, retention::Leaving::Thinned);
+  return from_ns;
+}
+
+Result<std::uint64_t> Windows::count(NamespaceId namespace_id, const wire::ReadingKey& key,
+                                     const std::shared_ptr<const Snapshot>& snapshot) const {
+  ReadOptions options = without_damaged();
+  options.fill_cache = false;
+  options.snapshot = snapshot;
+  EC_ASSIGN_OR_RETURN(const RangeStats stats,
+                      engine_.range_stats(namespace_id, keys_of(key), options));
+  return stats.entries;
+}
+
 Status Windows::compute(NamespaceId namespace_id, const wire::ReadingKey& key,
                         const std::shared_ptr<const Snapshot>& snapshot, std::uint64_t& unfit,
                         const Taker& take) const {
-  const std::int64_t begin_ns = window_begin_ns(key.time_ns, every_ns_);
   ReadOptions options = without_damaged();
   options.fill_cache = false;
   options.snapshot = snapshot;
   options.large_value_bytes = Batch::kValueMaxBytes;
-  KeyRange range{wire::make_reading_key({key.device, key.sensor, begin_ns}), {}};
-  std::int64_t last_ns = INT64_MAX;
-  if (!__builtin_add_overflow(begin_ns, every_ns_ - 1, &last_ns)) {
-    range.upper = wire::make_reading_key({key.device, key.sensor, last_ns}) + '\0';
-  } else {
-    range.upper = wire::make_reading_key({key.device, key.sensor, INT64_MAX}) + '\0';
-  }
+  const KeyRange range = keys_of(key);
   EC_ASSIGN_OR_RETURN(const auto at, engine_.scan(namespace_id, range, options));
   Columns columns;
   for (; at->valid(); at->next()) {

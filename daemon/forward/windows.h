@@ -19,6 +19,7 @@
 #include <optional>
 
 #include "edgecase/engine.h"
+#include "retention/retention_service.h"
 #include "wire/reading_key.h"
 #include "wire/window_columns.h"
 
@@ -45,9 +46,17 @@ class Windows {
  public:
   using Taker = std::function<void(wire::WindowColumn column, const wire::Value& value)>;
 
-  Windows(Engine& engine, std::int64_t every_ns) : engine_(engine), every_ns_(every_ns) {}
+  // Without rules (null) nothing is thinned here.
+  Windows(Engine& engine, std::int64_t every_ns, const retention::RetentionService* rules = nullptr)
+      : engine_(engine), every_ns_(every_ns), rules_(rules) {}
 
   std::int64_t every_ns() const { return every_ns_; }
+  // Windows that begin before it may have lost readings here, which a target got whole, or not at
+  // all: they do not go. `why`: what takes them, mostly.
+  std::int64_t whole_from_ns(const catalog::SeriesId& id, retention::Leaving& why) const;
+  // The readings of the window that `key` lies in. Errors: the engine's.
+  Result<std::uint64_t> count(NamespaceId namespace_id, const wire::ReadingKey& key,
+                              const std::shared_ptr<const Snapshot>& snapshot) const;
   // The columns that have a value, of the window that `key` lies in. `unfit`: those that are too
   // large for a line. Values hold during the call. Errors: the engine's.
   Status compute(NamespaceId namespace_id, const wire::ReadingKey& key,
@@ -55,8 +64,11 @@ class Windows {
                  const Taker& take) const;
 
  private:
+  KeyRange keys_of(const wire::ReadingKey& key) const;
+
   Engine& engine_;
   const std::int64_t every_ns_;
+  const retention::RetentionService* const rules_;
 };
 
 }  // namespace edgecase::forward

@@ -257,5 +257,35 @@ TEST_CASE("batch reader: a thinned target gets each window once, from all that i
   CHECK(again->text == second.text);
 }
 
+TEST_CASE("batch reader: a window that has lost readings here does not go, and is told") {
+  Bench bench(config::ForwardKind::Influx, all_of_default());
+  constexpr std::int64_t kSecond = 1'000'000'000;
+  for (std::int64_t i = 0; i < 4; ++i) bench.store("a", "x", i * kSecond / 2, 1);
+  const auto rules =
+      retention::RetentionService::open(bench.engine, *bench.catalog, kRetentionForever).value();
+  const auto thinned = [&] {
+    BatchReader reader(bench.engine, *bench.catalog, bench.settings, bench.target,
+                       {.every_ns = kSecond, .salt = {}}, rules.get());
+    auto batch = reader.read({.after = 0, .upto = UINT64_MAX});
+    REQUIRE(batch.ok());
+    return std::move(batch).value();
+  };
+  const auto unsent = [](const Batch& batch, retention::Leaving why) {
+    return batch.unsent[static_cast<std::size_t>(why)];
+  };
+  CHECK(thinned().lines.size() == 14);
+  const auto series = bench.catalog->find("default", "a", "x");
+  REQUIRE(series.ok());
+  rules->marks().set(series->id, {.before_ns = kSecond / 2, .erased_ns = 0, .every_ns = {kSecond}});
+  Batch cut = thinned();
+  CHECK(cut.lines.size() == 7);
+  CHECK(cut.lines[0].key.time_ns == kSecond);
+  CHECK(unsent(cut, retention::Leaving::Thinned) == 2);
+  REQUIRE(bench.engine.evict(std::vector{series->id.namespace_id}, kSecond + 1).ok());
+  cut = thinned();
+  CHECK(cut.lines.empty());
+  CHECK(unsent(cut, retention::Leaving::Evicted) == 1);
+}
+
 }  // namespace
 }  // namespace edgecase::forward

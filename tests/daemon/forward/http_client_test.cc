@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 
+#include <cstdio>
 #include <thread>
 #include <vector>
 
@@ -28,10 +29,11 @@ class RawServer {
     pollfd waiting{listener_.descriptor(), POLLIN, 0};
     if (::poll(&waiting, 1, 10'000) != 1) return;
     const net::Socket connection(::accept(listener_.descriptor(), nullptr, nullptr));
-    // The request's end is the body "body".
+    // The request's end is the body "body"; a question has none.
     std::string request;
     char buffer[4096];
-    while (!request.ends_with("body")) {
+    while (!request.ends_with("body") &&
+           !(request.starts_with("GET ") && request.ends_with("\r\n\r\n"))) {
       pollfd readable{connection.descriptor(), POLLIN, 0};
       if (::poll(&readable, 1, 10'000) != 1) return;
       const ssize_t n = ::recv(connection.descriptor(), buffer, sizeof buffer, 0);
@@ -113,6 +115,29 @@ TEST_CASE("http client: what is no answer is told in words, and takes bounded me
     CHECK(answer.status().code() == StatusCode::Unavailable);
     CHECK_FALSE(answer.status().message().empty());
   }
+}
+
+TEST_CASE("http client: an answer longer than is taken is cut, where all of it was wanted") {
+  const std::string body(HttpClient::kBodyMaxBytes + 1, 'x');
+  char size[32];
+  std::snprintf(size, sizeof size, "%zx", body.size());
+  RawServer server(
+      {"HTTP/1.1 200 OK\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body,
+       std::string("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n") + size + "\r\n" + body +
+           "\r\n0\r\n\r\n",
+       "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"});
+  HttpClient client = client_of(server);
+  for (int i = 0; i < 2; ++i) {
+    const auto cut = client.ask("GET", "/export", "");
+    REQUIRE_MESSAGE(cut.ok(), cut.status().to_string());
+    CHECK(cut->is_cut);
+    CHECK(cut->body.size() <= HttpClient::kBodyMaxBytes);
+  }
+  const auto whole = client.ask("GET", "/export", "");
+  REQUIRE_MESSAGE(whole.ok(), whole.status().to_string());
+  CHECK_FALSE(whole->is_cut);
+  CHECK(whole->body == "hello");
+  CHECK(client.lost_connections() == 0);
 }
 
 TEST_CASE("http client: a kept connection that was closed meanwhile is made again, and counted") {

@@ -15,6 +15,7 @@ namespace {
 // A target that answers every question by one function of its path.
 struct AnsweringTarget final : Asked {
   std::function<std::pair<int, std::string>(const std::string& path)> answer;
+  std::size_t most_bytes = SIZE_MAX;  // of an answer that is taken
   std::size_t asked = 0;
 
   Answer ask(const std::string&, const std::string& path, HttpAnswer& http) override {
@@ -22,7 +23,8 @@ struct AnsweringTarget final : Asked {
     const auto [status, body] = answer(path);
     http = {};
     http.status = status;
-    http.body = body;
+    http.body = body.substr(0, most_bytes);
+    http.is_cut = body.size() > most_bytes;
     if (status >= 500) return {.verdict = Verdict::Later, .status = status, .why = "busy"};
     return {.status = status};
   }
@@ -115,6 +117,80 @@ TEST_CASE("verifier: another value of the same time is missing") {
   CHECK(bench.verify()->missing == 0);
   bench.store("a", "x", kSecondNs, "corrected");
   CHECK(bench.verify()->missing == 1);
+}
+
+TEST_CASE("verifier: what may not be shown yet is missing once it has settled") {
+  VerifierBench bench;
+  bench.store("a", "x", kSecondNs);
+  bench.request.shown = bench.engine.committed();
+  bench.store("a", "x", 2 * kSecondNs);
+  int looks = 0;
+  bench.request.wait = [&](std::int64_t duration_ns) {
+    ++looks;
+    bench.clock.advance(duration_ns);
+    return true;
+  };
+  int shown_after = 3;
+  bench.target.answer = [&](const std::string&) {
+    return std::pair(200,
+                     looks < shown_after ? line(kSecondNs) : line(kSecondNs) + line(2 * kSecondNs));
+  };
+  auto page = bench.verify();
+  REQUIRE(page.ok());
+  CHECK(page->readings == 2);
+  CHECK(page->missing == 0);
+  CHECK(looks == 3);
+  // The page ends, and the next one begins with it.
+  shown_after = 1'000'000;
+  page = bench.verify();
+  REQUIRE(page.ok());
+  CHECK(page->readings == 0);
+  CHECK(page->missing == 0);
+  REQUIRE(!page->next.empty());
+  bench.request.behind = page->next;
+  bench.request.shown = bench.engine.committed();
+  page = bench.verify();
+  REQUIRE(page.ok());
+  CHECK(page->readings == 2);
+  CHECK(page->missing == 1);
+  CHECK(page->next.empty());
+  bench.request.behind.clear();
+  bench.request.shown = 0;
+  bench.request.wait = [](std::int64_t) { return false; };
+  CHECK(bench.verify().status().code() == StatusCode::Unavailable);
+}
+
+TEST_CASE("verifier: an answer that is longer than is taken is asked for in parts") {
+  VerifierBench bench;
+  constexpr int kReadings = 64;
+  for (int i = 0; i < kReadings; ++i) bench.store("a", "x", i * kSecondNs);
+  // As many lines as the range has seconds; one second has very many.
+  const auto answer = [&](std::size_t of_second_5) {
+    return [of_second_5](const std::string& path) {
+      const auto second_at = [&path](const char* key) {
+        const std::size_t at = path.find(key) + std::string_view(key).size();
+        return std::stoi(path.substr(at + std::string_view("1970-01-01T00%3A").size(), 2)) * 60 +
+               std::stoi(path.substr(at + std::string_view("1970-01-01T00%3A00%3A").size(), 2));
+      };
+      std::string body;
+      for (int i = second_at("&from="); i <= second_at("&to="); ++i)
+        for (std::size_t n = 0; n < (i == 5 ? of_second_5 : 1); ++n) body += line(i * kSecondNs);
+      return std::pair(200, body);
+    };
+  };
+  bench.target.most_bytes = 10 * line(0).size();
+  bench.target.answer = answer(1);
+  auto page = bench.verify();
+  REQUIRE(page.ok());
+  CHECK(page->readings == kReadings);
+  CHECK(page->missing == 0);
+  CHECK(bench.target.asked > 7);
+  bench.target.answer = answer(50);
+  page = bench.verify();
+  REQUIRE(page.ok());
+  CHECK(page->readings == kReadings - 1);
+  CHECK(page->missing == 0);
+  CHECK(page->unchecked == 1);
 }
 
 TEST_CASE("verifier: what is not to be there is not asked for") {
