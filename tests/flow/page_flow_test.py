@@ -301,10 +301,12 @@ class PageFlow(unittest.TestCase):
     def test_targets_of_forwarding_tell_how_they_are(self):
         self.answer_instead("/api/v1/forward", """async () => new Response(JSON.stringify({targets: [
             {name: "cloud", to: "https://cloud.example", state: "failing", why: "no route", behind_seconds: 4000,
-             readings: 12345, bytes: 99999, undelivered: 2}]}))""")
+             readings: 12345, bytes: 99999, undelivered: 2, apart: true,
+             unsent: {unfit: 0, expired: 7, evicted: 2}}]}))""")
         self.show("#/forward")
         self.browser.until_shows("fails; it is tried again: no route")
         self.browser.until_shows("1 h 6 min")
+        self.browser.until_shows("9: 7 expired, 2 evicted")
         self.browser.click("td button")
         self.browser.until_shows("gets nothing from then on")
 

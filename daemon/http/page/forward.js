@@ -18,11 +18,26 @@ const states = {
 
 const wordsOf = ({state, why}) => `${states[state]?.[0] ?? state}${why ? `: ${why}` : ""}`;
 
+// What went here before a target had it: "1,200: 1,000 expired, 200 evicted".
+function unsentOf({unsent = {}}) {
+  const parts = Object.entries(unsent).filter(([, number]) => number > 0);
+  const sum = parts.reduce((all, [, number]) => all + number, 0);
+  const reasons = parts.map(([reason, number]) => `${count(number)} ${reason}`).join(", ");
+  return parts.length === 0 ? "0" : `${count(sum)}: ${reasons}`;
+}
+
 // Targets that do not get what they should, for the health of all.
-export const forwardConcerns = (targets) =>
-  targets
+export const forwardConcerns = (targets) => [
+  ...targets
     .filter(({state}) => ["warn", "bad"].includes(states[state]?.[1] ?? "warn"))
-    .map((target) => ["warn", `The target ${target.name} ${wordsOf(target)}.`]);
+    .map((target) => ["warn", `The target ${target.name} ${wordsOf(target)}.`]),
+  ...targets
+    .filter(({apart}) => apart)
+    .map(({name}) => [
+      "warn",
+      `The target ${name} knows another copy of this store, so what goes there is kept apart.`,
+    ]),
+];
 
 export async function showForward(content, signal) {
   const {targets} = await json("/api/v1/forward", {}, {signal});
@@ -54,6 +69,7 @@ export async function showForward(content, signal) {
     [count(target.readings), "number"],
     [bytes(target.bytes), "number"],
     [count(target.undelivered), "number"],
+    [unsentOf(target), "number"],
     make(
       "button",
       {type: "button", onclick: () => change(target)},
@@ -74,7 +90,7 @@ export async function showForward(content, signal) {
       : [
           table(
             many(targets.length, "target"),
-            ["Target", "To", "State", "Behind", "Readings", "Bytes", "Refused", ""],
+            ["Target", "To", "State", "Behind", "Readings", "Bytes", "Refused", "Unsent", ""],
             targets.map(row),
           ),
           make("p", {class: "soft"}, "What a target refused is kept by name: edgecase forward shows it."),
