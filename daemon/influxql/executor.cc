@@ -113,7 +113,7 @@ class SelectRows final : public RowSource {
 
  private:
   // What is worth a second thread: it takes some time to be there.
-  static constexpr std::int64_t kSideWorkNs = 700'000;
+  static constexpr std::int64_t kSideWorkNs = 3'000'000;
 
   // Whether it is known before anything is read: each hour of a series has a group at least.
   bool reads_much() const {

@@ -234,6 +234,7 @@ def measure(servers, rounds, asked, are_alike=True):
         firsts, medians, counts = [], [], []
         for server in servers:
             took = []
+            server.connection.close()  # the peers' questions may have taken longer than it stays open
             try:
                 for i in range(rounds):
                     each, texts = timed(lambda server=server: ask(server))
