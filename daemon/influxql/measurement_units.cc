@@ -46,6 +46,7 @@ Result<std::unique_ptr<MeasurementUnits>> MeasurementUnits::find(ReadingAccount&
   sources.push_back(std::move(named));
   query::Reach* const reach = account.asking().reach;
   const std::uint64_t withheld = reach == nullptr ? 0 : reach->withheld;
+  std::vector<std::string> names;  // of the tags of the series before
   EC_TRY(each_series(account.service(), account.asking(), database, sources, std::nullopt,
                      [&](const ReadableSeries& series) {
                        const std::string& field = series.identity.field;
@@ -60,7 +61,14 @@ Result<std::unique_ptr<MeasurementUnits>> MeasurementUnits::find(ReadingAccount&
                          of_tier.column = column;
                          of_tier.rows.push_back(series.row);
                        }
-                       for (const auto& tag : series.identity.tags) made->tags_.insert(tag.first);
+                       const wire::Identity::Tags& tags = series.identity.tags;
+                       const bool are_alike =
+                           std::equal(names.begin(), names.end(), tags.begin(), tags.end(),
+                                      [](const auto& a, const auto& b) { return a == b.first; });
+                       if (are_alike) return ok();
+                       names.clear();
+                       for (const auto& tag : tags) names.push_back(tag.first);
+                       made->tags_.insert(names.begin(), names.end());
                        return ok();
                      }));
   // Several sources may withhold different devices: the most that one withheld is told.
