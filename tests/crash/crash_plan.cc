@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <sstream>
 #include <utility>
 
 #include "crash/crash_state.h"
+#include "crash/plan_text.h"
 #include "edgecase/random.h"
 
 namespace edgecase::test {
@@ -182,42 +182,18 @@ std::string to_text(const Plan& plan) {
   std::string text = "store " + std::to_string(plan.seed) + " " +
                      std::to_string(plan.memtable_bytes) + " " + std::to_string(plan.wal_segments) +
                      "\n";
-  for (const Step& step : plan.steps) {
-    text += kStepNames[static_cast<std::size_t>(step.kind)];
-    std::size_t count = step.arguments.size();
-    while (count > 0 && step.arguments[count - 1] == 0) --count;
-    for (std::size_t i = 0; i < count; ++i) text += " " + std::to_string(step.arguments[i]);
-    text += "\n";
-  }
-  return text;
+  return append_steps(std::move(text), plan.steps, kStepNames);
 }
 
 std::optional<Plan> parse_plan(std::string_view text) {
   Plan plan;
-  bool has_store = false;
-  std::istringstream lines{std::string(text)};
-  for (std::string line; std::getline(lines, line);) {
-    if (line.empty() || line.front() == '#') continue;
-    std::istringstream words(line);
-    std::string name;
-    words >> name;
-    if (name == "store") {
-      if (!(words >> plan.seed >> plan.memtable_bytes >> plan.wal_segments)) return std::nullopt;
-      has_store = true;
-      continue;
-    }
-    const auto* const found = std::find(std::begin(kStepNames), std::end(kStepNames), name);
-    if (found == std::end(kStepNames)) return std::nullopt;
-    Step step;
-    step.kind = static_cast<StepKind>(found - std::begin(kStepNames));
-    for (std::uint64_t& argument : step.arguments) {
-      if (!(words >> argument)) break;
-    }
-    if (!words.eof()) return std::nullopt;
-    plan.steps.push_back(step);
-  }
-  if (!has_store) return std::nullopt;
-  return plan;
+  const bool is_plan = take_steps(
+      text, "store",
+      [&](std::istream& words) {
+        return static_cast<bool>(words >> plan.seed >> plan.memtable_bytes >> plan.wal_segments);
+      },
+      kStepNames, plan.steps);
+  return is_plan ? std::optional(std::move(plan)) : std::nullopt;
 }
 
 }  // namespace edgecase::test

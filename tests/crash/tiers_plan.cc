@@ -1,8 +1,8 @@
 // Plans of tiers_life.h: drawn from a seed, as text, and made short.
 #include <algorithm>
-#include <sstream>
 #include <utility>
 
+#include "crash/plan_text.h"
 #include "crash/tiers_life.h"
 #include "edgecase/random.h"
 
@@ -84,42 +84,18 @@ TierPlan make_tier_plan(std::uint64_t seed) {
 
 std::string to_text(const TierPlan& plan) {
   std::string text = "tiers " + std::to_string(plan.seed) + (plan.is_encrypted ? " 1\n" : " 0\n");
-  for (const TierStep& step : plan.steps) {
-    text += kNames[static_cast<std::size_t>(step.kind)];
-    std::size_t count = step.arguments.size();
-    while (count > 0 && step.arguments[count - 1] == 0) --count;
-    for (std::size_t i = 0; i < count; ++i) text += " " + std::to_string(step.arguments[i]);
-    text += "\n";
-  }
-  return text;
+  return append_steps(std::move(text), plan.steps, kNames);
 }
 
 std::optional<TierPlan> parse_tier_plan(std::string_view text) {
   TierPlan plan;
-  bool has_head = false;
-  std::istringstream lines{std::string(text)};
-  for (std::string line; std::getline(lines, line);) {
-    if (line.empty() || line.front() == '#') continue;
-    std::istringstream words(line);
-    std::string name;
-    words >> name;
-    if (name == "tiers") {
-      if (!(words >> plan.seed >> plan.is_encrypted)) return std::nullopt;
-      has_head = true;
-      continue;
-    }
-    const auto* const found = std::find(std::begin(kNames), std::end(kNames), name);
-    if (found == std::end(kNames)) return std::nullopt;
-    TierStep step;
-    step.kind = static_cast<TierStepKind>(found - std::begin(kNames));
-    for (std::uint64_t& argument : step.arguments) {
-      if (!(words >> argument)) break;
-    }
-    if (!words.eof()) return std::nullopt;
-    plan.steps.push_back(step);
-  }
-  if (!has_head) return std::nullopt;
-  return plan;
+  const bool is_plan = take_steps(
+      text, "tiers",
+      [&](std::istream& words) {
+        return static_cast<bool>(words >> plan.seed >> plan.is_encrypted);
+      },
+      kNames, plan.steps);
+  return is_plan ? std::optional(std::move(plan)) : std::nullopt;
 }
 
 // Any steps in a row go, from the end, where what came before still has its effect.
