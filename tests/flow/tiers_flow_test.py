@@ -104,6 +104,10 @@ class Tiers(unittest.TestCase):
 
         until(lambda: self.raw() == 0, "readings to become windows")
         self.assertEqual(self.raw("attic"), 720)
+        # What was foretold of bytes is an estimate: half to twice of what is there.
+        foretold = sum(each["bytes"] for each in preview["tiers"])
+        there = json.loads(self.ok("where", "kitchen", "--json").stdout)["window_bytes"]
+        self.assertTrue(there / 2 <= foretold <= there * 2, (foretold, there))
         self.check_reports()
         for each in asked:
             rows, note = self.windows(*each)
