@@ -8,9 +8,7 @@
 #include <system_error>
 
 #include "daemon_client.h"
-#include "forgotten_value.h"
 #include "help_text.h"
-#include "left_out.h"
 #include "manual/command_tree.h"
 #include "mended_line.h"
 #include "other_names.h"

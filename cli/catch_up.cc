@@ -5,13 +5,13 @@
 #include <optional>
 #include <vector>
 
-#include "left_out.h"
+#include "reading_output.h"
 #include "selection.h"
 #include "wire/reading_format.h"
 #include "wire/reading_json.h"
 #include "wire/routes.h"
 #include "wire/selector.h"
-#include "wire/undated_time.h"
+#include "wire/time_text.h"
 
 namespace edgecase::cli {
 namespace {

@@ -18,7 +18,7 @@
 
 #include "daemon_client.h"
 #include "wire/reading.h"
-#include "wire/selection.h"
+#include "wire/selector.h"
 
 namespace edgecase::cli {
 
@@ -63,7 +63,7 @@ class CatchUp {
  private:
   struct Newest {
     std::int64_t dated_ns = INT64_MIN;
-    std::int64_t undated_ns = INT64_MIN;  // waits for its time: wire/undated_time.h
+    std::int64_t undated_ns = INT64_MIN;  // waits for its time: wire/time_text.h
 
     bool is_before(std::int64_t time_ns) const;
     void add(std::int64_t time_ns);

@@ -18,8 +18,8 @@
 #include <utility>
 
 #include "json_text.h"
-#include "left_out.h"
 #include "output.h"
+#include "reading_output.h"
 #include "secure/tls_door.h"
 #include "wire/errors.h"
 #include "wire/routes.h"

@@ -17,7 +17,7 @@
 
 #include "connection.h"
 #include "edgecase/result.h"
-#include "wire/percent.h"
+#include "wire/authority.h"
 
 namespace edgecase::cli {
 

@@ -7,10 +7,8 @@
 
 #include "import/reading_source.h"
 #include "other_names.h"
-#include "time_meant.h"
-#include "wire/query_request.h"
+#include "wire/names.h"
 #include "wire/selector.h"
-#include "wire/suggest.h"
 #include "wire/time_text.h"
 
 namespace edgecase::cli {

@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "typed_line.h"
+#include "other_names.h"
 
 namespace edgecase::cli {
 

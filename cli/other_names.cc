@@ -2,12 +2,165 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <utility>
 #include <vector>
 
-#include "wire/suggest.h"
+#include "wire/names.h"
+#include "wire/time_text.h"
 
 namespace edgecase::cli {
+
+std::string in_lower_case(std::string_view text) {
+  std::string lowered(text);
+  std::transform(lowered.begin(), lowered.end(), lowered.begin(), [](char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  });
+  return lowered;
+}
+
+bool is_option(std::string_view word) {
+  return word.size() > 1 && word.front() == '-' && (word[1] < '0' || word[1] > '9') &&
+         word[1] != '.';
+}
+
+std::string_view option_name(std::string_view word) {
+  return word.substr(0, word.starts_with("--") ? word.find('=') : word.size());
+}
+
+namespace {
+
+const CommandOption* find_option(const Command& command, std::string_view word) {
+  for (const CommandOption& option : command.options) {
+    if (option.positional) continue;
+    for (const std::string& name : option.names) {
+      if (name == option_name(word)) return &option;
+      // "-nNAME"
+      if (!word.starts_with("--") && name.size() == 2 && word.starts_with(name)) return &option;
+    }
+  }
+  return nullptr;
+}
+
+// Whether `next`, the word behind `word`, is its value.
+bool takes_next(const CommandOption& option, std::string_view word, std::string_view next) {
+  if (option.value.empty() || (option.optional && is_option(next))) return false;
+  return word.starts_with("--") ? word.find('=') == std::string_view::npos : word.size() == 2;
+}
+
+const Command* find_command(const Command& command, std::string_view name) {
+  for (const Command& inside : command.commands) {
+    if (inside.name() == name) return &inside;
+  }
+  return nullptr;
+}
+
+bool is_plain(std::string_view word) {
+  constexpr std::string_view kSafe =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./:,@%";
+  return !word.empty() && word.find_first_not_of(kSafe) == std::string_view::npos;
+}
+
+}  // namespace
+
+TypedLine::TypedLine(const Command& root, const TypedWords& words) : command(&root) {
+  const Command* inside = nullptr;
+  while (begin < words.size() && (inside = find_command(*command, words[begin])) != nullptr) {
+    command = inside;
+    ++begin;
+  }
+  bool only_positions = false;
+  for (std::size_t i = begin; i < words.size(); ++i) {
+    if (only_positions || !is_option(words[i])) {
+      positions.push_back(i);
+      continue;
+    }
+    if (words[i] == "--") {
+      only_positions = true;
+      continue;
+    }
+    const CommandOption* const option = find_option(*command, words[i]);
+    Given given{option, i, std::nullopt};
+    if (option != nullptr && i + 1 < words.size() && takes_next(*option, words[i], words[i + 1]))
+      given.value = ++i;
+    options.push_back(given);
+  }
+}
+
+bool TypedLine::has(std::string_view name) const {
+  return std::any_of(options.begin(), options.end(), [name](const Given& given) {
+    if (given.option == nullptr) return false;
+    const auto& names = given.option->names;
+    return std::find(names.begin(), names.end(), name) != names.end();
+  });
+}
+
+bool TypedLine::takes(std::string_view name) const {
+  return find_option(*command, name) != nullptr;
+}
+
+bool TypedLine::takes_position(std::string_view name) const {
+  return std::any_of(command->options.begin(), command->options.end(),
+                     [name](const CommandOption& option) {
+                       return option.positional && option.names.front() == name;
+                     });
+}
+
+TypedWords words_in_order(const Command& root, TypedWords words) {
+  // The first word that is a command and no value of an option that some command has.
+  const Command* command = &root;
+  std::size_t begin = 0;
+  while (!command->commands.empty()) {
+    const auto option_of_any = [command](std::string_view word) -> const CommandOption* {
+      for (const Command* each : all_commands(*command)) {
+        if (const CommandOption* option = find_option(*each, word)) return option;
+      }
+      return nullptr;
+    };
+    std::size_t at = begin;
+    for (; at < words.size() && is_option(words[at]); ++at) {
+      const CommandOption* const option = option_of_any(words[at]);
+      const std::string next = at + 1 < words.size() ? words[at + 1] : std::string();
+      if (option != nullptr && takes_next(*option, words[at], next)) ++at;
+    }
+    const Command* const inside = at < words.size() ? find_command(*command, words[at]) : nullptr;
+    if (inside == nullptr) break;
+    const auto place = words.begin() + static_cast<std::ptrdiff_t>(begin);
+    std::rotate(place, words.begin() + static_cast<std::ptrdiff_t>(at),
+                words.begin() + static_cast<std::ptrdiff_t>(at) + 1);
+    command = inside;
+    ++begin;
+  }
+  const TypedLine line(root, words);
+  if (!line.takes_selectors()) return words;
+  for (const std::size_t at : line.positions) {
+    if (words[at].starts_with('[') && words[at].ends_with(']')) words[at].insert(0, "\\");
+  }
+  return words;
+}
+
+std::string shell_line(const TypedWords& words) {
+  std::string text = "edgecase";
+  bool is_secret = false;
+  for (const std::string& word : words) {
+    text += ' ';
+    if (std::exchange(is_secret, word == "--token")) {
+      text += "TOKEN";
+    } else if (word.starts_with("--token=")) {
+      text += "--token=TOKEN";
+    } else {
+      text += for_shell(word);
+    }
+  }
+  return text;
+}
+
+std::string for_shell(std::string_view word) {
+  if (is_plain(word)) return std::string(word);
+  std::string text = "'";
+  for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return text + "'";
+}
 namespace {
 
 using OtherName = std::pair<std::string_view, std::string_view>;
@@ -155,6 +308,155 @@ std::string nearest_command(const Command& command, std::string_view word) {
   }
   const std::vector<std::string_view> known(names.begin(), names.end());
   return std::string(wire::nearest_word(lowered, known));
+}
+
+namespace {
+
+using UnitName = std::pair<std::string_view, std::string_view>;
+
+std::string in_today(const std::string& clock) {
+  std::string text = "today+" + std::to_string(std::stoi(clock.substr(0, 2))) + "h";
+  if (const int minutes = std::stoi(clock.substr(3, 2)); minutes > 0)
+    text += std::to_string(minutes) + "m";
+  return text;
+}
+
+}  // namespace
+
+bool is_number(std::string_view text) {
+  if (text.starts_with('-') || text.starts_with('+')) text.remove_prefix(1);
+  return !text.empty() && text.front() >= '0' && text.front() <= '9' &&
+         text.find_first_not_of("0123456789.,eE+-") == std::string_view::npos;
+}
+
+bool all_digits(std::string_view text) {
+  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+std::string duration_meant(std::string_view given) {
+  constexpr std::size_t kGivenMax = 32;
+  if (given.size() > kGivenMax) return {};
+  // A large M alone may be a month.
+  const std::size_t large = given.find('M');
+  const bool has_rest = large != given.npos && large + 1 < given.size() && given[large + 1] != ' ';
+  if (large != given.npos && !has_rest && given.find_first_of("hH") == given.npos) return {};
+  std::string text = in_lower_case(given);
+  std::erase(text, ' ');
+  if (text.ends_with("ago")) text.resize(text.size() - 3);
+  if (text.starts_with('-') || text.starts_with('+')) text.erase(0, 1);
+  constexpr std::array kNames = {
+      UnitName{"milliseconds", "ms"}, UnitName{"millis", "ms"}, UnitName{"seconds", "s"},
+      UnitName{"second", "s"},        UnitName{"secs", "s"},    UnitName{"sec", "s"},
+      UnitName{"minutes", "m"},       UnitName{"minute", "m"},  UnitName{"mins", "m"},
+      UnitName{"min", "m"},           UnitName{"hours", "h"},   UnitName{"hour", "h"},
+      UnitName{"hrs", "h"},           UnitName{"hr", "h"},      UnitName{"days", "d"},
+      UnitName{"day", "d"},           UnitName{"weeks", "w"},   UnitName{"week", "w"},
+      UnitName{"months", "mo"},       UnitName{"month", "mo"},  UnitName{"years", "y"},
+      UnitName{"year", "y"},
+  };
+  const std::size_t unit = text.find_first_not_of("0123456789");
+  if (unit == std::string::npos) return text.empty() ? "" : text + "s";
+  for (const auto& [name, meant] : kNames) {
+    if (text.substr(unit) == name) text.replace(unit, std::string::npos, meant);
+  }
+  if (text.substr(unit) == "mo" && unit > 0 && unit < 4)
+    text = std::to_string(30 * std::stoi(text)) + "d";
+  return wire::parse_duration_ns(text).ok() ? text : std::string();
+}
+
+std::string date_meant(std::string_view text) {
+  const std::size_t first = text.find_first_of("./-");
+  if (first == std::string_view::npos) return {};
+  const std::size_t second = text.find(text[first], first + 1);
+  if (second == std::string_view::npos) return {};
+  std::string parts[3] = {std::string(text.substr(0, first)),
+                          std::string(text.substr(first + 1, second - first - 1)),
+                          std::string(text.substr(second + 1))};
+  for (const std::string& part : parts) {
+    if (!all_digits(part) || part.size() > 4) return {};
+  }
+  // Where slashes part them the month comes first or second: what can be both is nobody's guess.
+  const auto number = [](const std::string& part) { return std::stoi(part); };
+  if (parts[0].size() != 4) {
+    if (text[first] == '/' && number(parts[0]) <= 12 && number(parts[1]) <= 12 &&
+        parts[0] != parts[1])
+      return {};
+    if (number(parts[1]) > 12) std::swap(parts[0], parts[1]);
+    std::swap(parts[0], parts[2]);
+  }
+  if (parts[0].size() == 2) parts[0] = "20" + parts[0];
+  for (std::string& part : parts) {
+    if (part.size() == 1) part.insert(0, "0");
+  }
+  const std::string date = parts[0] + "-" + parts[1] + "-" + parts[2];
+  return wire::parse_rfc3339_ns(date).ok() ? date : std::string();
+}
+
+std::string clock_meant(std::string_view text) {
+  const std::size_t colon = text.find(':');
+  if (colon == 0 || colon > 2 || colon == std::string_view::npos) return {};
+  const std::string clock = (colon == 1 ? "0" : "") + std::string(text);
+  return wire::parse_rfc3339_ns("2026-01-01T" + clock + "Z").ok() ? clock : std::string();
+}
+
+std::string time_meant(const std::string& text, bool& is_local) {
+  constexpr std::int64_t kNow = 1'800'000'000'000'000'000;
+  if (wire::parse_time_ns(text, kNow).ok()) return {};
+  const std::string lowered = in_lower_case(text);
+  const bool is_word = lowered.starts_with("now") || lowered.ends_with("day");
+  if (is_word && wire::parse_time_ns(lowered, kNow).ok()) return lowered;
+  if (const std::string clock = clock_meant(text); !clock.empty()) {
+    is_local = true;
+    return in_today(clock);
+  }
+  const std::size_t space = text.find_first_of(" T");
+  const std::string day = text.substr(0, space);
+  const std::string date = wire::parse_rfc3339_ns(day).ok() ? day : date_meant(day);
+  if (!date.empty() && space == std::string::npos) return date;
+  const std::string clock = space == std::string::npos ? "" : clock_meant(text.substr(space + 1));
+  if (!date.empty() && !clock.empty()) {
+    is_local = true;
+    return date + "T" + clock;
+  }
+  const std::string distance = duration_meant(text);
+  if (distance.empty() || all_digits(text)) return {};
+  return (text.starts_with('+') ? "+" : "-") + distance;
+}
+
+namespace {
+
+// "-o", "--output", "--"; no number, and not "-", which stands for stdin or stdout.
+bool has_dash_of_option(std::string_view word) {
+  if (word.size() < 2 || word.front() != '-') return false;
+  const char c = word[1];
+  return c == '-' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+}  // namespace
+
+ForgottenValue forgotten_value(const Command& root, const TypedWords& words) {
+  const TypedLine line(root, words);
+  for (const TypedLine::Given& given : line.options) {
+    if (!given.value || !has_dash_of_option(words[*given.value])) continue;
+    const std::string& name = words[given.at];
+    const std::string& word = words[*given.value];
+    const std::vector<std::string>& names = given.option->names;
+    const auto long_name = std::find_if(
+        names.begin(), names.end(), [](const std::string& each) { return each.starts_with("--"); });
+    const std::string joined = (long_name == names.end() ? name : *long_name + "=") + word;
+    ForgottenValue forgotten;
+    forgotten.problem = name + " needs a value, and " + for_shell(word) +
+                        " looks like an option; if it is the value, write " + for_shell(joined);
+    // An option that is not of this command was put before the value: "--png -o p.png".
+    if (line.takes(word) || !nearest_option(*line.command, word).empty()) return forgotten;
+    forgotten.meant = words;
+    const auto place = forgotten.meant.begin() + static_cast<std::ptrdiff_t>(*given.value);
+    const bool has_value = *given.value + 1 < words.size() && !is_option(words[*given.value + 1]);
+    if (!has_value) forgotten.meant[given.at] = joined;
+    forgotten.meant.erase(place);
+    return forgotten;
+  }
+  return {};
 }
 
 }  // namespace edgecase::cli

@@ -6,16 +6,22 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <utility>
+#include <vector>
 
 #include "catch_up.h"
 #include "edgecase/clock.h"
-#include "left_out.h"
+#include "json_text.h"
 #include "output.h"
-#include "reading_table.h"
 #include "selection.h"
 #include "target_file.h"
 #include "wire/errors.h"
+#include "wire/reading_format.h"
 #include "wire/routes.h"
+#include "wire/time_text.h"
+#include "wire/window_columns.h"
 
 namespace edgecase::cli {
 namespace {
@@ -210,6 +216,166 @@ int print_document(std::string_view body) {
   write_out(stdout, body);
   if (!body.ends_with('\n')) write_out(stdout, "\n");
   return finish_stdout();
+}
+
+namespace {
+
+// What all answers of this process left out.
+int left_out_code = wire::kExitOk;
+std::set<std::string> named;
+constexpr std::size_t kNamedOnceMax = 10'000;
+
+}  // namespace
+
+void name_left_out(const std::string& text) {
+  const nlohmann::json list = nlohmann::json::parse(text, nullptr, false);
+  if (!list.is_array() || list.empty()) return;
+  for (const nlohmann::json& each : list) {
+    if (!each.is_object()) continue;
+    // What is damaged weighs more than what is not there.
+    const std::string code = text_field(each, "code");
+    const bool is_damaged = code.empty() ? !each.contains("more") || list.size() == 1
+                                         : wire::status_code_of(code) == StatusCode::Corruption;
+    if (left_out_code != wire::kExitCorruption)
+      left_out_code = is_damaged ? wire::kExitCorruption : wire::kExitPartly;
+    if (each.contains("more")) {
+      print_error("edgecase: and %llu more\n",
+                  static_cast<unsigned long long>(count_field(each, "more")));
+      continue;
+    }
+    const std::string from = text_field(each, "from");
+    const std::string to = text_field(each, "to");
+    std::string name = text_field(each, "device") + "/" + text_field(each, "sensor");
+    name = text_field(each, "namespace") + " " + name;
+    if (!from.empty()) name += " from " + from;
+    if (!to.empty()) name += " to " + to;
+    // A command may ask for the same several times.
+    if (named.size() < kNamedOnceMax && !named.insert(name).second) continue;
+    print_error("edgecase: left out%s: %s (%s)\n", is_damaged ? ", since it is damaged" : "",
+                printable(name).c_str(), printable(text_field(each, "reason")).c_str());
+  }
+}
+
+bool has_left_out() {
+  return left_out_code != wire::kExitOk;
+}
+
+void expect_what_is_not_there() {
+  if (left_out_code == wire::kExitPartly) left_out_code = wire::kExitOk;
+}
+
+int take_exit_code_of_answers() {
+  named.clear();
+  return std::exchange(left_out_code, wire::kExitOk);
+}
+
+namespace {
+
+std::vector<Table::Column> columns_of(bool with_namespace, bool with_age) {
+  std::vector<Table::Column> columns;
+  if (with_namespace) columns.push_back({"NAMESPACE", Align::Left});
+  columns.push_back({"SERIES", Align::Left});
+  columns.push_back({"TIME", Align::Left});
+  columns.push_back({"VALUE", Align::Right});
+  if (with_age) columns.push_back({"AGE", Align::Right});
+  return columns;
+}
+
+// "mean 21.5 of 60 in 1m"; text is counted, no more.
+std::string window_of(const nlohmann::json& reading, const std::string& length) {
+  std::string text, count;
+  for (const auto& [name, value] : reading.items()) {
+    if (name.ends_with(wire::column_suffix(wire::WindowColumn::Count))) count = value.dump();
+    if (!name.ends_with(wire::column_suffix(wire::WindowColumn::Mean)) || !value.is_number())
+      continue;
+    text = "mean ";
+    wire::append_double(value.get<double>(), text);
+    text += " of ";
+  }
+  return text + count + " in " + length;
+}
+
+std::string value_of(const nlohmann::json& reading) {
+  if (const std::string window = text_field(reading, "window"); !window.empty())
+    return window_of(reading, window);
+  const auto value = reading.find("value");
+  if (value == reading.end()) return "-";
+  // A window that cannot be answered: "unavailable", "damaged".
+  if (value->is_null()) return text_field(reading, "type");
+  if (text_field(reading, "type") == "bytes" && value->is_string()) {
+    const std::string& base64 = value->get_ref<const std::string&>();
+    std::size_t bytes = base64.size() / 4 * 3;
+    if (base64.ends_with("==")) {
+      bytes -= 2;
+    } else if (base64.ends_with("=")) {
+      bytes -= 1;
+    }
+    std::string text = "(" + wire::format_size(bytes);
+    if (const std::string type = text_field(reading, "content_type"); !type.empty()) {
+      text += ", " + type;
+    }
+    return text + ")";
+  }
+  if (value->is_string()) return value->get<std::string>();
+  if (value->is_number_float()) {
+    std::string text;
+    wire::append_double(value->get<double>(), text);
+    return text;
+  }
+  return value->dump();
+}
+
+}  // namespace
+
+ReadingTable::ReadingTable(NamespaceColumn namespaces, std::optional<std::uint64_t> row_limit,
+                           std::optional<std::int64_t> now_ns, std::FILE* out, Zone zone)
+    : with_namespace_(namespaces == NamespaceColumn::Shown),
+      row_limit_(row_limit),
+      now_ns_(now_ns),
+      zone_(std::move(zone)),
+      table_(columns_of(with_namespace_, now_ns.has_value()), out) {}
+
+bool ReadingTable::push(std::string_view piece) {
+  while (!piece.empty()) {
+    const std::size_t end = piece.find('\n');
+    if (end == std::string_view::npos) {
+      rest_ += piece;
+      return true;
+    }
+    rest_ += piece.substr(0, end);
+    piece.remove_prefix(end + 1);
+    const std::string line = std::exchange(rest_, {});
+    if (!line.empty() && !take_line(line)) return false;
+  }
+  return true;
+}
+
+bool ReadingTable::take_line(std::string_view line) {
+  if (row_limit_.has_value() && table_.rows() >= *row_limit_) {
+    limit_reached_ = true;
+    return false;
+  }
+  const nlohmann::json reading = nlohmann::json::parse(line, nullptr, false);
+  if (!reading.is_object()) {
+    status_ = io_error("the daemon's answer is no list of readings");
+    return false;
+  }
+  std::vector<std::string> cells;
+  if (with_namespace_) cells.push_back(text_field(reading, "namespace"));
+  cells.push_back(text_field(reading, "device") + "/" + text_field(reading, "sensor"));
+  const Result<std::int64_t> time = wire::parse_rfc3339_ns(text_field(reading, "time"));
+  cells.push_back(time.ok() ? short_time(*time, zone_.get()) : text_field(reading, "time"));
+  cells.push_back(value_of(reading));
+  if (now_ns_.has_value()) cells.push_back(time.ok() ? age_text(*now_ns_ - *time) : "");
+  table_.row(std::move(cells));
+  return true;
+}
+
+Status ReadingTable::finish() {
+  table_.flush();
+  EC_TRY(status_);
+  if (!rest_.empty() && !limit_reached_) return io_error("the daemon's answer broke off");
+  return ok();
 }
 
 }  // namespace edgecase::cli

@@ -7,6 +7,8 @@
 #include <string_view>
 
 #include "daemon_client.h"
+#include "edgecase/status.h"
+#include "output.h"
 #include "time_arguments.h"
 
 namespace CLI {
@@ -61,5 +63,49 @@ int print_readings(DaemonClient& client, std::string_view path, Parameters param
 int finish_stdout();
 // A JSON document of the daemon as it came, on a line of its own; returns the exit code.
 int print_document(std::string_view body);
+
+// Names on stderr what answers of the daemon leave out, and decides by it the exit code of a
+// command that is done. DaemonClient tells it of each answer; a command is one thread.
+
+// `text`: an array as X-EdgeCase-Left-Out has it (daemon/query/left_out.h); each is named once.
+void name_left_out(const std::string& text);
+
+// Whether anything was, since take_exit_code_of_answers().
+bool has_left_out();
+// What follows waits for what is not there yet: that it is not there decides no exit code.
+void expect_what_is_not_there();
+// 0, or the code of a command that is done but for that: 7 where it is damaged, else 6. Once.
+int take_exit_code_of_answers();
+
+// Readings as a table: takes the daemon's NDJSON piece by piece.
+
+enum class NamespaceColumn : unsigned char { Hidden, Shown };
+
+class ReadingTable {
+ public:
+  // After `row_limit` rows push() says that it wants no more. `now_ns` set: with a column that
+  // tells how old a reading is. `zone`: whose clocks show the times; null: UTC.
+  ReadingTable(NamespaceColumn namespaces, std::optional<std::uint64_t> row_limit,
+               std::optional<std::int64_t> now_ns, std::FILE* out, Zone zone = nullptr);
+
+  // False: the limit is reached or a line was no reading (status() tells which).
+  bool push(std::string_view piece);
+  // Prints what waits. IoError when a line was no reading or the last one is unfinished.
+  Status finish();
+  bool limit_reached() const { return limit_reached_; }
+  std::uint64_t rows() const { return table_.rows(); }
+
+ private:
+  bool take_line(std::string_view line);
+
+  const bool with_namespace_;
+  const std::optional<std::uint64_t> row_limit_;
+  const std::optional<std::int64_t> now_ns_;
+  const Zone zone_;
+  Table table_;
+  std::string rest_;  // the beginning of a line whose end has not come
+  Status status_;
+  bool limit_reached_ = false;
+};
 
 }  // namespace edgecase::cli

@@ -1,11 +1,12 @@
 // Options that select series: `selector ...` and --measurement, --tag, --field. All commands that
-// take selectors have them (wire/selection.h).
+// take selectors have them (wire/selector.h).
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "daemon_client.h"
-#include "wire/selection.h"
+#include "wire/selector.h"
 
 namespace CLI {
 class App;
@@ -41,5 +42,29 @@ int report_failure(DaemonClient& client, const Parameters& parameters, const Sta
 inline bool has_identity(const wire::SelectionTexts& selection) {
   return !selection.measurements.empty() || !selection.tags.empty() || !selection.fields.empty();
 }
+
+// --owner, --purpose, --object and --label: the devices of which all of this is said, instead of a
+// selector.
+
+struct DeviceFilterArguments {
+  std::string owner, purpose, objection;
+  std::vector<std::string> labels;
+
+  bool empty() const {
+    return owner.empty() && purpose.empty() && objection.empty() && labels.empty();
+  }
+};
+
+// Where a plain name means something else, the option begins with `--of-`.
+enum class FilterNames : unsigned char {
+  Plain,
+  OfPurpose,  // that of the purpose alone
+  Of,         // all of them
+};
+
+void add_device_filter(CLI::App& command, DeviceFilterArguments& filter, FilterNames names);
+// As the daemon's parameters, `of_` for `--of-`.
+void append_device_filter(const DeviceFilterArguments& filter, FilterNames names,
+                          Parameters& parameters);
 
 }  // namespace edgecase::cli

@@ -3,12 +3,13 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
 #include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
+#include <sstream>
 #include <system_error>
 #include <utility>
 
@@ -232,6 +233,19 @@ void stop_on_interrupt(std::string_view message, int exit_code) {
   struct sigaction hangup {};
   if (sigaction(SIGHUP, nullptr, &hangup) == 0 && hangup.sa_handler != SIG_IGN)
     sigaction(SIGHUP, &action, nullptr);
+}
+
+Result<std::string> read_small_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) {
+    const std::string message = path + ": " + std::strerror(errno);
+    if (errno == ENOENT || errno == ENOTDIR) return not_found(message);
+    return errno == EACCES ? not_allowed(message) : io_error(message);
+  }
+  std::stringstream text;
+  text << file.rdbuf();
+  if (file.bad()) return io_error(path + ": cannot be read");
+  return text.str();
 }
 
 }  // namespace edgecase::cli

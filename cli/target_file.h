@@ -57,4 +57,9 @@ void remove_unfinished();
 // again to change either.
 void stop_on_interrupt(std::string_view message, int exit_code);
 
+// A file that is read whole.
+
+// Errors name the file: NotFound, NotAllowed, IoError.
+Result<std::string> read_small_file(const std::string& path);
+
 }  // namespace edgecase::cli

@@ -19,7 +19,6 @@
 
 #include "backup/backup_index.h"
 #include "daemon_client.h"
-#include "directory_beneath.h"
 #include "export_directory.h"
 #include "json_text.h"
 #include "output.h"

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "json_text.h"
-#include "small_file.h"
 #include "target_file.h"
 #include "wire/version.h"
 

@@ -13,7 +13,7 @@
 #include "json_text.h"
 #include "output.h"
 #include "reading_output.h"
-#include "small_file.h"
+#include "target_file.h"
 #include "time_arguments.h"
 #include "wire/errors.h"
 #include "wire/routes.h"

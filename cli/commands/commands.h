@@ -1,4 +1,5 @@
-// Every command of the executable. Each is declared and run in <name>_command.cc.
+// Every command of the executable. Each is declared and run in <name>_command.cc; `last` is beside
+// `query`, `where` beside `series`, `inspect` beside `check`.
 #pragma once
 
 #include "action.h"

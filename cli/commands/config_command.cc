@@ -8,7 +8,7 @@
 
 #include "app/serve.h"
 #include "commands/commands.h"
-#include "commands/config_storage.h"
+#include "commands/subcommand.h"
 #include "config/credentials.h"
 #include "config/show.h"
 #include "help_text.h"

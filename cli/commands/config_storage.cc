@@ -1,4 +1,4 @@
-#include "commands/config_storage.h"
+#include "commands/subcommand.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -24,7 +24,6 @@
 #include "reading_output.h"
 #include "setting_flags.h"
 #include "storage/drive.h"
-#include "storage/settings_line.h"
 #include "storage/values_move.h"
 #include "target_file.h"
 #include "wire/errors.h"

@@ -8,7 +8,6 @@
 #include "commands/commands.h"
 #include "commands/subcommand.h"
 #include "daemon_client.h"
-#include "device_filter.h"
 #include "help_text.h"
 #include "json_text.h"
 #include "output.h"

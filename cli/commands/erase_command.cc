@@ -6,12 +6,11 @@
 #include <thread>
 
 #include "commands/commands.h"
-#include "confirmation.h"
 #include "daemon_client.h"
-#include "device_filter.h"
 #include "help_text.h"
 #include "json_text.h"
 #include "output.h"
+#include "progress.h"
 #include "reading_output.h"
 #include "selection.h"
 #include "target_file.h"

@@ -8,7 +8,6 @@
 
 #include "commands/commands.h"
 #include "daemon_client.h"
-#include "device_filter.h"
 #include "edgecase/clock.h"
 #include "export_directory.h"
 #include "help_text.h"

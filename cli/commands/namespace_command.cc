@@ -4,11 +4,11 @@
 #include <string>
 
 #include "commands/commands.h"
-#include "confirmation.h"
 #include "daemon_client.h"
 #include "help_text.h"
 #include "json_text.h"
 #include "output.h"
+#include "progress.h"
 #include "reading_output.h"
 #include "wire/errors.h"
 #include "wire/names.h"

@@ -11,7 +11,7 @@
 #include "output.h"
 #include "reading_output.h"
 #include "sign/signed_json.h"
-#include "small_file.h"
+#include "target_file.h"
 #include "time_arguments.h"
 #include "wire/errors.h"
 #include "wire/routes.h"

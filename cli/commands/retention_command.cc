@@ -6,12 +6,11 @@
 
 #include "commands/commands.h"
 #include "commands/subcommand.h"
-#include "confirmation.h"
 #include "daemon_client.h"
-#include "device_filter.h"
 #include "help_text.h"
 #include "json_text.h"
 #include "output.h"
+#include "progress.h"
 #include "reading_output.h"
 #include "selection.h"
 #include "time_arguments.h"

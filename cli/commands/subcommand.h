@@ -1,4 +1,4 @@
-// One subcommand of several under a name, as in `edgecase token create`. Inside cli/commands only.
+// Subcommands under a name, as in `edgecase token create`. Inside cli/commands only.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -23,5 +23,8 @@ CLI::App* add_subcommand(CLI::App& parent, Action& action, const char* name, con
       [arguments, run, &action] { action = [arguments, run] { return run(*arguments); }; });
   return command;
 }
+
+// `edgecase config storage`: whether a directory will do for the values, and moving them there.
+void add_config_storage(CLI::App& config, Action& action);
 
 }  // namespace edgecase::cli

@@ -14,7 +14,6 @@
 #include "help_text.h"
 #include "output.h"
 #include "reading_output.h"
-#include "reading_table.h"
 #include "selection.h"
 #include "wire/errors.h"
 #include "wire/reading_format.h"

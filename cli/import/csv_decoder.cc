@@ -5,10 +5,10 @@
 #include <optional>
 
 #include "value_argument.h"
+#include "wire/authority.h"
 #include "wire/base64.h"
 #include "wire/decimal.h"
 #include "wire/names.h"
-#include "wire/percent.h"
 #include "wire/reading_key.h"
 #include "wire/time_text.h"
 

@@ -19,7 +19,6 @@
 #include "output.h"
 #include "progress.h"
 #include "reading_output.h"
-#include "reading_table.h"
 #include "target_file.h"
 #include "wire/errors.h"
 #include "wire/reading_format.h"

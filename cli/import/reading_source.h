@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstdio>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -16,6 +17,33 @@
 #include "wire/reading.h"
 
 namespace edgecase::cli {
+
+// A gzip file (RFC 1952) from its beginning to its end, a piece at a time. One thread.
+
+struct FileCloser {
+  void operator()(std::FILE* file) const { std::fclose(file); }
+};
+using File = std::unique_ptr<std::FILE, FileCloser>;
+
+class GzipReader {
+ public:
+  // NotFound, NotAllowed, IoError: the file.
+  static Result<std::unique_ptr<GzipReader>> open(const std::string& path);
+  ~GzipReader();
+  GzipReader(const GzipReader&) = delete;
+  GzipReader& operator=(const GzipReader&) = delete;
+
+  // Appends some more to `out`; false at the end. Corruption: no gzip, a wrong checksum, or an end
+  // that is missing.
+  Result<bool> read(std::string& out);
+  // How much of the file was read, 0 to 1.
+  double share() const;
+
+ private:
+  struct State;
+  explicit GzipReader(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
 
 // A bad line costs itself alone. How many of them are told word by word, a file.
 inline constexpr std::size_t kBadLinesToldMax = 20;

@@ -44,4 +44,17 @@ Command read_command_tree(const CLI::App& app);
 // The tree in the order of --help: each command before those inside it.
 std::vector<const Command*> all_commands(const Command& root);
 
+// Scripts that teach a shell to complete `edgecase` and `edgecased`: commands, options, choices,
+// files. They hold everything themselves: nothing runs while the user types.
+
+std::string bash_completion(const Command& root);
+std::string zsh_completion(const Command& root);
+std::string fish_completion(const Command& root);
+
+// The manual pages in roff, made of the declared commands and the table of settings: they cannot
+// disagree with --help and `config example`.
+std::string edgecase_page(const Command& root);   // edgecase(1)
+std::string edgecased_page(const Command& root);  // edgecased(8)
+std::string configuration_page();                 // edgecase.toml(5)
+
 }  // namespace edgecase::cli

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "audit/record.h"
-#include "wire/big_endian.h"
+#include "wire/reading_key.h"
 
 namespace edgecase::audit {
 namespace {

@@ -4,7 +4,7 @@
 #include <array>
 #include <utility>
 
-#include "wire/big_endian.h"
+#include "wire/reading_key.h"
 
 namespace edgecase::audit {
 namespace {

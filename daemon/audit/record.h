@@ -23,7 +23,7 @@
 #include "edgecase/clock.h"
 #include "edgecase/mutex.h"
 #include "edgecase/result.h"
-#include "wire/big_endian.h"
+#include "wire/reading_key.h"
 #include "wire/selector.h"
 
 namespace edgecase::audit {

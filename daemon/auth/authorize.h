@@ -14,7 +14,7 @@
 
 #include "edgecase/result.h"
 #include "wire/reading.h"
-#include "wire/selection.h"
+#include "wire/selector.h"
 
 namespace edgecase::auth {
 

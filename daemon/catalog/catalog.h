@@ -24,7 +24,7 @@
 #include "edgecase/write_batch.h"
 #include "wire/identity.h"
 #include "wire/reading.h"
-#include "wire/selection.h"
+#include "wire/selector.h"
 
 namespace edgecase::catalog {
 

@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "catalog/catalog.h"
-#include "wire/big_endian.h"
 #include "wire/names.h"
 #include "wire/reading.h"
+#include "wire/reading_key.h"
 
 namespace edgecase::catalog {
 namespace {

@@ -28,7 +28,6 @@
 #include <vector>
 
 #include "edgecase/status.h"
-#include "wire/numbers.h"
 #include "wire/reading.h"
 
 namespace edgecase::columnar {

@@ -12,7 +12,7 @@
 #include "config/settings_file.h"
 #include "config/settings_table.h"
 #include "config/validate.h"
-#include "wire/suggest.h"
+#include "wire/names.h"
 
 namespace edgecase::config {
 namespace {

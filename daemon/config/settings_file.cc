@@ -149,7 +149,7 @@ Status check_toml_characters(std::string_view text, const std::string& name) {
 #include "config/forward_target.h"
 #include "config/settings_table.h"
 #include "wire/keeping.h"
-#include "wire/suggest.h"
+#include "wire/names.h"
 #include "wire/time_text.h"
 
 namespace edgecase::config {

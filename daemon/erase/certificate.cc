@@ -4,7 +4,7 @@
 #include <chrono>
 #include <nlohmann/json.hpp>
 
-#include "wire/big_endian.h"
+#include "wire/reading_key.h"
 
 namespace edgecase::erase {
 namespace {

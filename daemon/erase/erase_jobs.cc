@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "edgecase/wiped_stack.h"
-#include "wire/big_endian.h"
+#include "wire/reading_key.h"
 
 namespace edgecase::erase {
 namespace {

@@ -9,7 +9,7 @@
 #include "erase/mentions.h"
 #include "wire/names.h"
 #include "wire/reading_key.h"
-#include "wire/undated_time.h"
+#include "wire/time_text.h"
 
 namespace edgecase::erase {
 

@@ -15,7 +15,7 @@
 #include "edgecase/write_batch.h"
 #include "erase/fences.h"
 #include "retention/tier_marks.h"
-#include "wire/selection.h"
+#include "wire/selector.h"
 
 namespace edgecase::erase {
 

@@ -6,7 +6,7 @@
 #include <tuple>
 
 #include "erase/erase_jobs.h"
-#include "wire/big_endian.h"
+#include "wire/reading_key.h"
 #include "wire/window_columns.h"
 
 namespace edgecase::erase {

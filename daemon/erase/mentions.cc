@@ -7,8 +7,8 @@
 #include <tuple>
 #include <utility>
 
+#include "wire/authority.h"
 #include "wire/base64.h"
-#include "wire/percent.h"
 #include "wire/reading_key.h"
 
 namespace edgecase::erase {

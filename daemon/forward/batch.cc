@@ -4,7 +4,7 @@
 #include <numeric>
 #include <span>
 
-#include "wire/number_text.h"
+#include "wire/decimal.h"
 
 namespace edgecase::forward {
 namespace {

@@ -4,10 +4,10 @@
 #include <span>
 #include <utility>
 
+#include "wire/decimal.h"
 #include "wire/identity.h"
-#include "wire/number_text.h"
 #include "wire/reading_key.h"
-#include "wire/undated_time.h"
+#include "wire/time_text.h"
 
 namespace edgecase::forward {
 namespace {

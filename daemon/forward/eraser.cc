@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "forward/asking.h"
+#include "wire/authority.h"
 #include "wire/json_values.h"
-#include "wire/percent.h"
 #include "wire/routes.h"
 #include "wire/selector.h"
 

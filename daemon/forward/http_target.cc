@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "wire/authority.h"
 #include "wire/base64.h"
-#include "wire/percent.h"
 #include "wire/routes.h"
 #include "wire/time_text.h"
 

@@ -4,7 +4,7 @@
 #include <map>
 
 #include "forward/asking.h"
-#include "wire/percent.h"
+#include "wire/authority.h"
 #include "wire/routes.h"
 
 namespace edgecase::forward {

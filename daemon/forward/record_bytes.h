@@ -3,7 +3,7 @@
 
 #include <cstddef>
 
-#include "wire/big_endian.h"
+#include "wire/reading_key.h"
 
 namespace edgecase::forward {
 

@@ -7,12 +7,12 @@
 #include <utility>
 
 #include "forward/asking.h"
+#include "wire/authority.h"
 #include "wire/json_values.h"
-#include "wire/percent.h"
 #include "wire/reading_key.h"
 #include "wire/routes.h"
 #include "wire/selector.h"
-#include "wire/undated_time.h"
+#include "wire/time_text.h"
 
 namespace edgecase::forward {
 namespace {

@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "wire/codec_memory.h"
+#include "wire/packer.h"
 
 namespace edgecase::http {
 namespace {

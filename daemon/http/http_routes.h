@@ -18,7 +18,7 @@
 #include "ingest/ingest_pipeline.h"
 #include "query/pinned_moments.h"
 #include "wire/json_values.h"
-#include "wire/selection.h"
+#include "wire/selector.h"
 
 namespace edgecase::http {
 

@@ -13,9 +13,9 @@
 #include "http/refusal.h"
 #include "http/wide_pieces.h"
 #include "wire/names.h"
-#include "wire/query_request.h"
 #include "wire/reading_format.h"
 #include "wire/routes.h"
+#include "wire/selector.h"
 #include "wire/time_text.h"
 
 namespace edgecase::http {

@@ -5,7 +5,7 @@
 #include <optional>
 #include <system_error>
 
-#include "wire/percent.h"
+#include "wire/authority.h"
 #include "wire/routes.h"
 
 namespace edgecase::http {

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "edgecase/clock.h"
-#include "wire/percent.h"
+#include "wire/authority.h"
 #include "wire/reading_key.h"
 
 namespace edgecase::http {

@@ -10,7 +10,7 @@
 #include "edgecase/iterator.h"
 #include "edgecase/result.h"
 #include "influxql/rows.h"
-#include "wire/numbers.h"
+#include "wire/reading.h"
 
 namespace edgecase::influxql {
 

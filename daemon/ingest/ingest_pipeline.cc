@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "wire/reading_key.h"
-#include "wire/undated_time.h"
+#include "wire/time_text.h"
 
 namespace edgecase::ingest {
 namespace {

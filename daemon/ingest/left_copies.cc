@@ -4,9 +4,8 @@
 #include <utility>
 #include <vector>
 
-#include "wire/big_endian.h"
 #include "wire/reading_key.h"
-#include "wire/undated_time.h"
+#include "wire/time_text.h"
 
 namespace edgecase::ingest {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "wire/big_endian.h"
+#include "wire/reading_key.h"
 
 namespace edgecase::ingest {
 namespace {

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "ingest/left_copies.h"
-#include "wire/big_endian.h"
-#include "wire/undated_time.h"
+#include "wire/reading_key.h"
+#include "wire/time_text.h"
 
 namespace edgecase::ingest {
 namespace {

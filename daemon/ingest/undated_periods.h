@@ -1,6 +1,6 @@
 // Periods in which the clock was not trusted, and what is known of them since: enough to give their
 // readings a time once it is. A reading that arrives in such a period without a time is stored
-// under an undated one (wire/undated_time.h) that says which moment of which boot it was.
+// under an undated one (wire/time_text.h) that says which moment of which boot it was.
 //
 // Records, in the namespace `_undated` on the metadata drive, numbers big-endian:
 //   'P' slot (4)  ->  version (1), state (1), estimated or not (1), boot time of the slot's first

@@ -11,7 +11,7 @@
 //   texts.
 // - Leaves that a pointer of the rule used as device, sensor or time are not stored again. A time
 //   that is absent or null, or cannot be read, means: time of arrival. Whether one that can be read
-//   is believed, others decide (ingest/device_times.h).
+//   is believed, others decide (ingest/reading_times.h).
 // - With `records` each element of that array is a message of its own: its time and names are
 // looked
 //   up in it, then in the whole. One that has none costs itself; what lies beside is stored too.

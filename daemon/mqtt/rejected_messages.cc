@@ -8,7 +8,7 @@
 #include "wire/names.h"
 #include "wire/reading_format.h"
 #include "wire/reading_key.h"
-#include "wire/undated_time.h"
+#include "wire/time_text.h"
 
 namespace edgecase::mqtt {
 namespace {

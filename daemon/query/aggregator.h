@@ -26,9 +26,8 @@
 #include "query/large_text.h"
 #include "query/percentile.h"
 #include "query/tier_windows.h"
-#include "wire/numbers.h"
-#include "wire/query_request.h"
 #include "wire/reading.h"
+#include "wire/selector.h"
 
 namespace edgecase::query {
 

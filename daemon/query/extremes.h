@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <span>
 
-#include "wire/numbers.h"
 #include "wire/reading.h"
 
 namespace edgecase::query {

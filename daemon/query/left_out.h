@@ -10,7 +10,7 @@
 
 #include "edgecase/status.h"
 #include "wire/json_values.h"
-#include "wire/selection.h"
+#include "wire/selector.h"
 
 namespace edgecase::query {
 

@@ -32,9 +32,8 @@
 #include "query/side_thread.h"
 #include "query/tier_choice.h"
 #include "retention/retention_service.h"
-#include "wire/numbers.h"
-#include "wire/query_request.h"
 #include "wire/reading.h"
+#include "wire/selector.h"
 
 namespace edgecase::query {
 

@@ -14,7 +14,6 @@
 #include "query/large_text.h"
 #include "query/left_out.h"
 #include "query/tier_windows.h"
-#include "wire/numbers.h"
 #include "wire/reading.h"
 #include "wire/reading_key.h"
 

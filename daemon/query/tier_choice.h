@@ -10,7 +10,7 @@
 #include "catalog/catalog.h"
 #include "query/series_scan.h"
 #include "retention/tier_marks.h"
-#include "wire/query_request.h"
+#include "wire/selector.h"
 #include "wire/window_columns.h"
 
 namespace edgecase::query {

@@ -11,7 +11,7 @@
 #include "catalog/device_index.h"
 #include "edgecase/engine.h"
 #include "query/query_service.h"
-#include "wire/selection.h"
+#include "wire/selector.h"
 
 namespace edgecase::query {
 

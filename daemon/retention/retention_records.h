@@ -11,7 +11,6 @@
 
 #include "catalog/catalog.h"
 #include "retention/retention_service.h"
-#include "wire/big_endian.h"
 #include "wire/keeping.h"
 #include "wire/reading_key.h"
 

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "retention/retention_records.h"
-#include "wire/big_endian.h"
 #include "wire/keeping.h"
+#include "wire/reading_key.h"
 
 namespace edgecase::retention {
 namespace {

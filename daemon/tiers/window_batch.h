@@ -8,7 +8,6 @@
 #include "catalog/tier_spaces.h"
 #include "edgecase/write_batch.h"
 #include "query/aggregator.h"
-#include "wire/numbers.h"
 #include "wire/reading.h"
 
 namespace edgecase::tiers {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -24,5 +25,11 @@ void make_name(std::string& text, std::size_t bytes_max, std::size_t begin = 0);
 // Whether that changes nothing of `text` but its length. The same of two texts is so of them
 // joined.
 bool is_made_name(std::string_view text);
+
+// "did you mean": the known word that a mistyped one was probably meant to be.
+
+// Empty when none is near: at most two letters and half of `word` differ, or `word` is the
+// beginning of one.
+std::string_view nearest_word(std::string_view word, std::span<const std::string_view> known);
 
 }  // namespace edgecase::wire

@@ -8,8 +8,6 @@
 #include <algorithm>
 #include <array>
 
-#include "wire/codec_memory.h"
-
 namespace edgecase::wire {
 namespace {
 

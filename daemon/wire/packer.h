@@ -1,11 +1,12 @@
 // Bytes packed for the way: answers, bodies, columns. One thread each.
 //
-// All memory of the libraries comes from here (codec_memory.h).
+// All memory of the libraries comes from here.
 #pragma once
 
 #include <cstddef>
 #include <limits>
 #include <memory>
+#include <new>
 #include <string>
 #include <string_view>
 
@@ -32,5 +33,19 @@ class Packer {
 inline constexpr std::size_t kAnyRoom = std::numeric_limits<std::size_t>::max();
 [[nodiscard]] bool pack_once(Coding coding, std::string_view bytes, std::string& out,
                              std::size_t room = kAnyRoom);
+
+// Memory for zlib, as z_stream's zalloc and zfree, and for zstd, as ZSTD_customMem: it holds what
+// was packed or unpacked, and is wiped when it is given back, as all is that C++ gives back. Any
+// thread.
+
+inline void* allocate_for_zlib(void* /*opaque*/, unsigned items, unsigned size) {
+  return ::operator new (std::size_t{items} * size, std::nothrow);
+}
+inline void* allocate_for_zstd(void* /*opaque*/, std::size_t size) {
+  return ::operator new(size, std::nothrow);
+}
+inline void give_back_for_codec(void* /*opaque*/, void* memory) {
+  ::operator delete(memory);
+}
 
 }  // namespace edgecase::wire

@@ -29,10 +29,9 @@
 
 #include "edgecase/result.h"
 #include "wire/base64.h"
+#include "wire/decimal.h"
 #include "wire/identity.h"
 #include "wire/json_scan.h"
-#include "wire/number_text.h"
-#include "wire/numbers.h"
 #include "wire/reading.h"
 
 namespace edgecase::wire {

@@ -17,7 +17,7 @@
 #include <string_view>
 
 #include "edgecase/result.h"
-#include "wire/number_text.h"
+#include "wire/decimal.h"
 #include "wire/reading.h"
 
 namespace edgecase::wire {

@@ -1,4 +1,4 @@
-#include "confirmation.h"
+#include "progress.h"
 
 #include <doctest/doctest.h>
 #include <unistd.h>

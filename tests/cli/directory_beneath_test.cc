@@ -1,4 +1,4 @@
-#include "directory_beneath.h"
+#include "export_directory.h"
 
 #include <doctest/doctest.h>
 

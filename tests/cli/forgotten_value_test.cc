@@ -1,5 +1,5 @@
 // The application's answers are in mended_line_test.cc.
-#include "forgotten_value.h"
+#include "other_names.h"
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-#include "reading_table.h"
+#include "reading_output.h"
 
 #include <doctest/doctest.h>
 

@@ -20,7 +20,7 @@
 #include "support/test_seed.h"
 #include "support/test_share.h"
 #include "wire/reading_key.h"
-#include "wire/undated_time.h"
+#include "wire/time_text.h"
 
 namespace edgecase::test {
 namespace {

@@ -5,7 +5,6 @@
 
 #include "fuzz/fuzz_targets.h"
 #include "wire/names.h"
-#include "wire/query_request.h"
 #include "wire/selector.h"
 #include "wire/time_text.h"
 

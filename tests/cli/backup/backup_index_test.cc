@@ -5,7 +5,6 @@
 
 #include "backup/backup_index.h"
 #include "edgecase/random.h"
-#include "import/gzip_reader.h"
 #include "import/reading_source.h"
 #include "support/temp_directory.h"
 

@@ -1,5 +1,5 @@
 // The scripts in the shells they are for.
-#include "manual/completion.h"
+#include "manual/command_tree.h"
 
 #include <algorithm>
 #include <set>

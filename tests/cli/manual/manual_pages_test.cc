@@ -1,4 +1,4 @@
-#include "manual/manual_pages.h"
+#include "manual/command_tree.h"
 
 #include "config/settings_table.h"
 #include "manual_fixture.h"

@@ -1,4 +1,4 @@
-#include "storage/settings_line.h"
+#include "storage/values_move.h"
 
 #include <doctest/doctest.h>
 

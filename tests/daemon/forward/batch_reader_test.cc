@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "support/model_engine.h"
-#include "wire/undated_time.h"
+#include "wire/time_text.h"
 
 namespace edgecase::forward {
 namespace {

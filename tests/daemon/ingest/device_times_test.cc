@@ -1,4 +1,4 @@
-#include "ingest/device_times.h"
+#include "ingest/reading_times.h"
 
 #include <doctest/doctest.h>
 

@@ -11,7 +11,7 @@
 #include "daemon/erase/erase_room.h"
 #include "ingest/redating.h"
 #include "support/temp_directory.h"
-#include "wire/undated_time.h"
+#include "wire/time_text.h"
 
 using namespace edgecase;
 using erase::test::kHour;

@@ -10,7 +10,7 @@
 
 #include "daemon/erase/erase_room.h"
 #include "mqtt/rejected_messages.h"
-#include "wire/undated_time.h"
+#include "wire/time_text.h"
 
 using namespace edgecase;
 using erase::test::kHour;

@@ -8,7 +8,7 @@
 
 #include "support/manual_clock.h"
 #include "support/model_engine.h"
-#include "wire/undated_time.h"
+#include "wire/time_text.h"
 
 using namespace edgecase;
 using ingest::UndatedPeriod;

@@ -1,4 +1,4 @@
-#include "wire/number_text.h"
+#include "wire/decimal.h"
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-#include "wire/query_request.h"
+#include "wire/selector.h"
 
 #include <doctest/doctest.h>
 

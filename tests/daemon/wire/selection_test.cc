@@ -1,4 +1,4 @@
-#include "wire/selection.h"
+#include "wire/selector.h"
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-#include "wire/suggest.h"
+#include "wire/names.h"
 
 #include <doctest/doctest.h>
 
