@@ -40,10 +40,6 @@ class Formula {
   void find_true(const NumberRows& rows, std::vector<std::uint32_t>& which) const;
   // Whether it gives numbers or nothing, whatever the cells are, if those that it takes are such.
   bool gives_numbers(const std::function<bool(std::size_t place)>& is_number) const;
-  // The cell that it is, where it is nothing else.
-  std::optional<std::size_t> cell_place() const {
-    return kind_ == Kind::Cell ? std::optional(place_) : std::nullopt;
-  }
   // False: whatever the rows are, it does not hold. `known`: which of `cells` are known before
   // there are rows; the others depend on the row.
   bool may_hold(const std::vector<Cell>& cells, const std::vector<char>& known) const;
