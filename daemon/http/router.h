@@ -20,6 +20,7 @@
 #include "http/route_table.h"
 #include "http/site_check.h"
 #include "ingest/device_rates.h"
+#include "ingest/origins.h"
 #include "net/byte_budget.h"
 #include "query/query_service.h"
 
