@@ -17,8 +17,8 @@
 //     4   D       the first sensor id not used yet, 4 bytes big-endian; where a sensor was erased
 //     5   S       its identity (wire/identity.h), empty where it is that of its names. Version 1
 //                 had none: the first line that comes for the series says it, and is recorded
-//     6   D       the number of its origin (catalog.h), 4 bytes big-endian; none: it is nobody's
-//     yet 7   D       what its origin calls it, where that is not its name
+//     6   D       the number of its origin (catalog.h), 4 bytes big-endian; none: nobody's yet
+//     7   D       what its origin calls it, where that is not its name
 //
 // A reader passes over tags it does not know, and whoever rewrites a record keeps them. A change
 // that old readers must not pass over gets a new layout version. What is said of devices beyond

@@ -2,9 +2,8 @@
 // once, and its runs. A run is drawn when something is first sent after a start, once a target has
 // answered in the run before; so one that is answered twice is of two copies of this store.
 //
-//   key 'O' in `_forward` -> 16 number of the store, 1: the newest run was answered, 8 for each
-//   run,
-//                            the newest first, kRunsMax of them
+//   key 'O' in `_forward` -> 16 number of the store; 1: whether the newest run was answered;
+//                            8 for each run, the newest first, kRunsMax of them
 //
 // Thread-safe; the lock is held while the record is written.
 #pragma once
