@@ -14,9 +14,8 @@ import provenance
 
 HEAD = """# Figures
 
-Made by `tests/bench/figures.sh`. Each figure is the median of some runs; its letter says of which, and the first table
-when, of which commit and on which machine they were. What was tried to better them: [HISTORY.md](HISTORY.md).
-[README.md](README.md) says what each workload does."""
+Made by `tests/bench/figures.sh`. Each is the median of some runs; its letter leads to them. Workloads:
+[README.md](README.md); tried: [HISTORY.md](HISTORY.md)."""
 
 
 def thousands(value):
@@ -33,10 +32,10 @@ def line_protocol(label, what, *more, aim=""):
     return [
         (f"{what}: durable lines", "", label, "ops_per_second", "lines/s", thousands),
         *((f"{what}: {name}", *rest) for name, *rest in more),
-        (f"{what}: InfluxDB 1.6.7 beside it", "", label, "influxdb_ops_per_second", "lines/s", thousands),
+        (f"{what}: InfluxDB 1.6.7", "", label, "influxdb_ops_per_second", "lines/s", thousands),
         (f"{what}: ratio to it", aim, label, "ratio_to_influxdb", "", decimals(2)),
-        (f"{what}: processor time of the daemon", "", label, "server_cpu_us_per_reading", "µs a reading", decimals(2)),
-        (f"{what}: processor time of InfluxDB", "", label, "influxdb_cpu_us_per_reading", "µs a reading", decimals(2)),
+        (f"{what}: CPU", "", label, "server_cpu_us_per_reading", "µs/reading", decimals(2)),
+        (f"{what}: CPU of InfluxDB", "", label, "influxdb_cpu_us_per_reading", "µs/reading", decimals(2)),
     ]
 
 
@@ -51,17 +50,16 @@ def trucks(lines):
 def question(what, key, places):
     """Of query_figures.py: how long until the whole answer is there."""
     write = decimals(places)
-    return [(f"{what}", "", "questions", f"{key}_edgecase_ms", "ms", write),
-            *((f"{what}: {peer} beside it", "", "questions", f"{key}_{peer.lower()}_ms", "ms", write)
-              for peer in ("InfluxDB", "VictoriaMetrics", "QuestDB")),
-            (f"{what}: ratio to the best of them", "", "questions", f"{key}_to_best", "", decimals(2))]
+    return [(what, "", "questions", f"{key}_edgecase_ms", "ms", write),
+            *((f"{what}: {peer}", "", "questions", f"{key}_{peer.lower()}_ms", "ms", write)
+              for peer in ("InfluxDB", "VictoriaMetrics", "QuestDB"))]
 
 
 # Figure, aim, label of the report, field, unit, how to write it.
 FIGURES = [
     *trucks(10000), *trucks(1000), *trucks(100),
     *line_protocol("http-long", "3 M lines, 1,000",
-                   ("the same in readings", "", "http-long", "readings_per_second", "readings/s", thousands)),
+                   ("readings", "", "http-long", "readings_per_second", "readings/s", thousands)),
     ("MQTT QoS 1 through mosquitto: durable messages", "", "mqtt", "ops_per_second", "messages/s", thousands),
     ("MQTT through mosquitto: paho that stores nothing, QoS 0",
      "", "mqtt", "paho_qos0_per_second", "messages/s", thousands),
@@ -69,13 +67,13 @@ FIGURES = [
      "", "mqtt", "paho_qos1_per_second", "messages/s", thousands),
     ("MQTT QoS 1 through mosquitto: ratio to paho's QoS 0", "", "mqtt", "ratio_to_paho_qos0", "", decimals(2)),
     ("MQTT QoS 1 through mosquitto: ratio to paho's QoS 1", "≥ 0.9", "mqtt", "ratio_to_paho_qos1", "", decimals(2)),
-    ("MQTT QoS 1 through mosquitto: ratio to that with MQTT 5 and the same window",
+    ("MQTT QoS 1 through mosquitto: ratio to it with MQTT 5",
      "≥ 0.9", "mqtt", "ratio_to_paho_qos1_wide", "", decimals(2)),
     ("MQTT QoS 1 straight to the daemon: durable messages, 50-byte payloads", "≥ 250,000", "listener", "ops_per_second",
      "messages/s", thousands),
-    ("MQTT QoS 1 straight to the daemon: processor time of it",
-     "", "listener", "server_cpu_us_per_message", "µs a message", decimals(2)),
-    ("MQTT QoS 1 straight to the daemon: acknowledgement of one publisher that waits, p99",
+    ("MQTT QoS 1 straight to the daemon: CPU",
+     "", "listener", "server_cpu_us_per_message", "µs/message", decimals(2)),
+    ("MQTT QoS 1 straight to the daemon: p99 of a publisher that waits",
      "", "listener", "waiting_p99_us", "µs", thousands),
     ("MQTT QoS 1 straight to the daemon: the same over the p99 of fdatasync",
      "≤ 2", "listener", "ratio_to_fdatasync_p99", "", decimals(2)),
@@ -105,21 +103,18 @@ FIGURES = [
     ("readseq, 50 B", "", "readseq", "ops_per_second", "entries/s", thousands),
     ("synced puts, 1 writer", "", "sync-1", "ops_per_second", "puts/s", thousands),
     ("synced puts, 8 writers", "", "sync-8", "ops_per_second", "puts/s", thousands),
-    *question("InfluxQL, 1 M readings: means of hours", "hour", 1),
-    *question("InfluxQL, 1 M readings: means of 10 s", "ten_seconds", 0),
-    *question("InfluxQL, 1 M readings: the last", "last", 2),
-    *question("InfluxQL, a dashboard of 20 charts of 10 series, 3 h by minutes", "dashboard", 0),
-    ("forwarding a backlog of 10 M, 100,000/s coming in", "≥ 500,000", "forward", "drain_readings_per_second",
-     "readings/s", thousands),
-    ("forwarding a backlog of 10 M, 100,000/s coming in: lines on the link", "≤ 12", "forward",
-     "drain_bytes_per_reading", "bytes a reading", decimals(2)),
-    ("forwarding a backlog of 10 M, 100,000/s coming in: memory at its peak", "≤ 64", "forward", "drain_peak_mib",
-     "MiB", decimals(0)),
-    ("from an answer here to a reading there, p99", "≤ 100", "forward", "delay_p99_ms", "ms", decimals(1)),
-    ("a hub of 200 boards, 100 readings/s each: stored", "", "forward", "hub_readings_per_second", "readings/s",
+    *question("InfluxQL, hourly means of 1 M", "hour", 1),
+    *question("InfluxQL, means of 10 s of 1 M", "ten_seconds", 0),
+    *question("InfluxQL, a dashboard of 3 h", "dashboard", 0),
+    ("forwarding 10 M, 100,000/s coming in", "≥ 500,000", "forward", "drain_readings_per_second", "readings/s",
      thousands),
-    ("a hub of 200 boards, 100 readings/s each: p99 of an answer", "", "forward", "hub_p99_ms", "ms", decimals(1)),
-    ("a hub of 200 boards, 100 readings/s each: processors", "", "forward", "hub_processors", "", decimals(2)),
+    ("forwarding 10 M, 100,000/s coming in: link", "≤ 12", "forward", "drain_bytes_per_reading", "B/reading",
+     decimals(2)),
+    ("forwarding 10 M, 100,000/s coming in: peak", "≤ 64", "forward", "drain_peak_mib", "MiB", decimals(0)),
+    ("answered here to readable there, p99", "≤ 100", "forward", "delay_p99_ms", "ms", decimals(1)),
+    ("hub of 200 boards", "", "forward", "hub_readings_per_second", "readings/s", thousands),
+    ("hub of 200 boards: p99", "", "forward", "hub_p99_ms", "ms", decimals(1)),
+    ("hub of 200 boards: processors", "", "forward", "hub_processors", "", decimals(2)),
 ]
 
 
