@@ -17,7 +17,7 @@
 
 namespace edgecase::config {
 
-// Targets at once. Each has a thread, and bounds in the engine (forward/feed_bounds.h).
+// Targets at once. Each has a thread, and bounds in the engine (forward/cursor.h).
 inline constexpr std::size_t kForwardTargetsMax = 8;
 
 // The keys of one [[forward]] table, in the order of the example.

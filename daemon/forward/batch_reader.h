@@ -9,7 +9,7 @@
 #include <unordered_map>
 
 #include "edgecase/engine.h"
-#include "forward/batch.h"
+#include "forward/courier.h"
 #include "forward/records.h"
 #include "forward/series_names.h"
 #include "forward/windows.h"

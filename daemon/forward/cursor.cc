@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <utility>
 
-#include "forward/record_bytes.h"
+#include "forward/records.h"
 
 namespace edgecase::forward {
 namespace {

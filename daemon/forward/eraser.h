@@ -17,9 +17,9 @@
 #include <vector>
 
 #include "config/forward_target.h"
+#include "forward/asking.h"
 #include "forward/erasures.h"
-#include "forward/influx_asker.h"
-#include "forward/names_there.h"
+#include "forward/series_names.h"
 #include "forward/windows.h"
 #include "wire/identity.h"
 

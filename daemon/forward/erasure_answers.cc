@@ -2,7 +2,7 @@
 #include <map>
 #include <utility>
 
-#include "forward/erasure_keys.h"
+#include "forward/erasures.h"
 
 namespace edgecase::forward {
 

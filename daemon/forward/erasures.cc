@@ -7,8 +7,7 @@
 
 #include "auth/hashing.h"
 #include "erase/erase_service.h"
-#include "forward/erasure_keys.h"
-#include "forward/record_bytes.h"
+#include "forward/records.h"
 
 namespace edgecase::forward {
 namespace {

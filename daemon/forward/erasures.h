@@ -18,6 +18,7 @@
 // I/O. Order: write_mutex_, then mutex_.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -25,6 +26,7 @@
 #include <string>
 #include <vector>
 
+#include "catalog/catalog.h"
 #include "config/forward_target.h"
 #include "edgecase/clock.h"
 #include "edgecase/engine.h"
@@ -171,5 +173,43 @@ class Erasures final : public erase::ErasureRelay {
   std::map<std::uint64_t, Entry> open_ EC_GUARDED_BY(mutex_);  // with a target that is not final
   std::optional<Entry> planned_ EC_GUARDED_BY(mutex_);         // not durable yet
 };
+
+// Keys of these records, and how far targets are. Inside daemon/forward/ only.
+
+inline constexpr char kOrders = 'E', kKeys = 'K', kNames = 'N';
+
+inline Bytes key_of(char kind, std::uint64_t number) {
+  Bytes key(1, kind);
+  append_number(number, key);
+  return key;
+}
+
+// Everything that begins with it.
+inline void erase_all(NamespaceId id, const Bytes& prefix, WriteBatch& batch) {
+  const catalog::KeySpan span = catalog::span_of_prefix(id, prefix);
+  batch.erase_range(id, span.lower, span.upper);
+}
+
+inline bool is_open(const std::vector<TargetErasure>& targets) {
+  return std::any_of(targets.begin(), targets.end(),
+                     [](const TargetErasure& each) { return !is_final(each.step) || each.lifts; });
+}
+
+template <typename Targets>
+auto find_target(Targets& targets, const std::string& name) {
+  return std::find_if(targets.begin(), targets.end(),
+                      [&name](const TargetErasure& each) { return each.target == name; });
+}
+
+// A target that answers before its own sync is asked again at a start; an EdgeCase is not.
+inline bool may_be_forgotten(const TargetErasure& each) {
+  return each.step == ErasureStep::Requested && each.certificates.empty();
+}
+
+inline ReadOptions uncached() {
+  ReadOptions options;
+  options.fill_cache = false;
+  return options;
+}
 
 }  // namespace edgecase::forward

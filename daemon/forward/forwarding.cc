@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "forward/record_bytes.h"
+#include "forward/records.h"
 #include "forward/series_names.h"
 
 namespace edgecase::forward {

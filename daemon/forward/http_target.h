@@ -10,7 +10,7 @@
 
 #include "config/forward_target.h"
 #include "edgecase/clock.h"
-#include "forward/answer.h"
+#include "forward/courier.h"
 #include "forward/eraser.h"
 #include "forward/http_client.h"
 #include "wire/packer.h"
@@ -35,7 +35,7 @@ class HttpTarget final : public Carrier, public Asked {
   // Another request, without a body; `path` is behind that of forward.to. Taken: `http` is what was
   // answered, whatever it is but 401, 429 and 5xx.
   Answer ask(const std::string& method, const std::string& path, HttpAnswer& http) override;
-  // The line of each request's head that says who sends, from now on (lineage.h); empty: nothing is
+  // The line of each request's head that says who sends, from now on (Lineage); empty: nothing is
   // said.
   void set_origin(std::string line) { origin_ = std::move(line); }
   void stop() { client_.stop(); }

@@ -1,5 +1,6 @@
-// Records of targets: their places, and the readings that they refused. They lie in the engine's
-// namespace `_forward` on the metadata drive, which no query shows. Thread-safe.
+// Records of targets: their places, the readings that they refused, and the name of this store to
+// them. They lie in the engine's namespace `_forward` on the metadata drive, which no query shows.
+// Thread-safe.
 //
 //   key 'T' name                      -> a Record: version 2, flags (1: paused, 2: at rest), 8
 //                                        readings and 8 bytes sent, 8 undelivered, 8 not to be
@@ -12,6 +13,9 @@
 //                                        as they are
 //   key 'B' name                      -> 8: the position that a target which began with what is new
 //                                        began behind
+//   key 'O'                           -> 16 number of the store; 1: whether the newest run was
+//                                        answered; 8 for each run, the newest first, kRunsMax of
+//                                        them (Lineage)
 //   keys 'E', 'K' and 'N'             -> erasures that targets have to be told of (erasures.h)
 //
 // Numbers are big-endian. Of a refused reading its key alone is kept, no name and no value: what is
@@ -30,8 +34,10 @@
 
 #include "edgecase/engine.h"
 #include "edgecase/mutex.h"
+#include "edgecase/random.h"
 #include "forward/cursor.h"
 #include "retention/unsent.h"
+#include "wire/reading_key.h"
 
 namespace edgecase::forward {
 
@@ -131,5 +137,49 @@ class Records {
 
 Bytes encode_record(const Record& record);
 Result<Record> decode_record(ByteView bytes);
+
+// Numbers in records, big-endian.
+template <typename Integer>
+void append_number(Integer number, Bytes& out) {
+  wire::append_big_endian(static_cast<std::uint64_t>(number), out, sizeof(Integer));
+}
+
+// Takes it off the front; false where there is too little.
+template <typename Integer>
+bool take_number(ByteView& bytes, Integer& number) {
+  if (bytes.size() < sizeof(Integer)) return false;
+  number = static_cast<Integer>(wire::read_big_endian(bytes.substr(0, sizeof(Integer))));
+  bytes.remove_prefix(sizeof(Integer));
+  return true;
+}
+
+// The name of this store at an EdgeCase that it forwards to (ingest/origins.h): its number, drawn
+// once, and its runs. A run is drawn when something is first sent after a start, once a target has
+// answered in the run before; so one that is answered twice is of two copies of this store.
+//
+// Thread-safe; the lock is held while the record is written.
+class Lineage {
+ public:
+  Lineage(Engine& engine, Records& records, Random& random)
+      : engine_(engine), records_(records), random_(random) {}
+
+  // A line of a request's head. `is_known`: the target has answered since the start, and needs not
+  // be told of runs before. The run is durable on return.
+  Result<std::string> header(bool is_known) EC_EXCLUDES(mutex_);
+  // A target has taken something.
+  void note_answered() EC_EXCLUDES(mutex_);
+
+ private:
+  Status begin() EC_REQUIRES(mutex_);
+  Status write(Durability durability) EC_REQUIRES(mutex_);
+
+  Engine& engine_;
+  Records& records_;
+  Random& random_;
+  Mutex mutex_;
+  bool has_begun_ EC_GUARDED_BY(mutex_) = false;
+  bool is_answered_ EC_GUARDED_BY(mutex_) = false;
+  Bytes store_ EC_GUARDED_BY(mutex_), runs_ EC_GUARDED_BY(mutex_);
+};
 
 }  // namespace edgecase::forward

@@ -1,21 +1,43 @@
-// Names of the series that a target wants, by their numbers, for who reads the store in the order
-// of keys. Remembers a bounded number of them. One thread.
+// Names of series at a target: SeriesNames has those that it wants, by their numbers;
+// Pseudonyms and column_of() say how a name differs there.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "catalog/catalog.h"
 #include "config/forward_target.h"
-#include "forward/names_there.h"
+#include "edgecase/bytes.h"
 #include "retention/retention_service.h"
+#include "wire/window_columns.h"
 
 namespace edgecase::forward {
 
+// What the series of a column is called: `cpu.idle_min{core=1}`.
+catalog::SeriesEntry column_of(const catalog::SeriesEntry& entry, wire::WindowColumn column);
+
+// A pseudonym is HMAC-SHA-256 under the target's salt (records.h), of which 96 bits are written:
+// nobody finds the name, and two targets cannot tell that they have the same device. Of an
+// identity the measurement and the tags that name the device are replaced; other tags stay.
+// Immutable; any thread.
+class Pseudonyms {
+ public:
+  // Without a salt names stay as they are.
+  explicit Pseudonyms(Bytes salt = {}) : salt_(std::move(salt)) {}
+
+  std::string of(std::string_view namespace_name, std::string_view name) const;
+  catalog::SeriesEntry of(catalog::SeriesEntry entry) const;
+
+ private:
+  Bytes salt_;
+};
+
+// For who reads the store in the order of keys. Remembers a bounded number of series. One thread.
 class SeriesNames {
  public:
   static constexpr std::size_t kSeriesMax = 8'192;

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "forward/batch.h"
+#include "forward/courier.h"
 #include "query/aggregator.h"
 
 namespace edgecase::forward {

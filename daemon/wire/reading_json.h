@@ -5,7 +5,7 @@
 //
 // A line may hold a column, many readings of a series, in place of one: "time" is that of the
 // first, "values" (an array) replaces "value", and "steps" has the nanoseconds from each reading to
-// the next, one fewer than there are values. Forwarding sends these (forward/batch.h).
+// the next, one fewer than there are values. Forwarding sends these (forward/courier.h).
 //
 // A window of a tier has "window":"1m" and its columns in place of "value" (window_columns.h).
 //

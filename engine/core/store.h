@@ -25,7 +25,7 @@
 #include "edgecase/status.h"
 #include "expiry/expiry_clock.h"
 #include "expiry/expiry_view.h"
-#include "feed/feed_bounds.h"
+#include "feed/raise_limits.h"
 #include "file/file_remover.h"
 #include "table/table_cache.h"
 #include "version/version_set.h"

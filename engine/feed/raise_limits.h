@@ -1,17 +1,20 @@
 // Limits of how far the sequences of entries may rise that are written again. A group whose entries
 // share one sequence needs no column for it; but whoever reads what is newer than a position
 // (engine/feed/DESIGN.md) must not see old entries as new, nor miss what was not read yet.
+// FeedBounds has where feeds stand, for all that write entries again.
 //
 // Flushes and merges take a copy when they begin. A value; immutable.
 #pragma once
 
 #include <algorithm>
+#include <memory>
 #include <optional>
 #include <span>
 #include <utility>
 #include <vector>
 
 #include "base/entry.h"
+#include "edgecase/mutex.h"
 
 namespace edgecase::engine {
 
@@ -48,5 +51,34 @@ inline SequenceNumber raised(std::span<const SequenceNumber> levels, SequenceNum
   const auto level = std::lower_bound(levels.begin(), levels.end(), sequence);
   return level == levels.end() ? sequence : *level;
 }
+
+// Engine::set_feed_bounds(). Thread-safe; its mutex is held for a copy of a pointer.
+class FeedBounds {
+ public:
+  // `expected`: somebody will say where feeds stand (Options::feeds); nothing rises until then.
+  explicit FeedBounds(bool expected)
+      : limits_(std::make_shared<const RaiseLimits>(expected ? RaiseLimits::none_rises()
+                                                             : RaiseLimits())) {}
+
+  void set(std::vector<SequenceNumber> bounds) EC_EXCLUDES(mutex_) {
+    auto limits = bounds.empty() ? std::make_shared<const RaiseLimits>()
+                                 : std::make_shared<const RaiseLimits>(std::move(bounds));
+    MutexLock lock(mutex_);
+    limits_ = std::move(limits);
+  }
+
+  RaiseLimits limits() const EC_EXCLUDES(mutex_) {
+    std::shared_ptr<const RaiseLimits> limits;
+    {
+      MutexLock lock(mutex_);
+      limits = limits_;
+    }
+    return *limits;
+  }
+
+ private:
+  mutable Mutex mutex_;
+  std::shared_ptr<const RaiseLimits> limits_ EC_GUARDED_BY(mutex_);
+};
 
 }  // namespace edgecase::engine

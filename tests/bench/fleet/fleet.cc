@@ -7,10 +7,8 @@
 #include <utility>
 
 #include "edgecase/random.h"
-#include "forward/batch.h"
 #include "forward/courier.h"
 #include "forward/http_client.h"
-#include "forward/pace.h"
 
 namespace edgecase::fleet {
 namespace {

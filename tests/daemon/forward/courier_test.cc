@@ -1,9 +1,12 @@
-#include "forward/courier.h"
+// tidy: allow-file line-length: expected lines of output are kept whole
+#include <algorithm>
+#include <functional>
+#include <vector>
 
 #include <doctest/doctest.h>
 
-#include <functional>
-#include <vector>
+#include "forward/courier.h"
+#include "wire/reading_json.h"
 
 namespace edgecase::forward {
 namespace {
@@ -167,6 +170,128 @@ TEST_CASE("courier: a line that was erased meanwhile is not tried again") {
   CHECK(delivery.last.verdict == Verdict::Stale);
   CHECK_FALSE(delivery.refuses_all);
   CHECK(target.requests == requests + 1);
+}
+
+Batch columns_of(const std::vector<std::pair<std::uint32_t, std::int64_t>>& lines) {
+  Batch batch;
+  for (const char* sensor : {"a", "b"}) {
+    batch.columns.push_back({.head = R"({"namespace":"n","device":"d","sensor":")" +
+                                     std::string(sensor) + R"(","time":")",
+                             .is_int = sensor[0] == 'b'});
+  }
+  for (const auto& [column, time_ns] : lines) {
+    batch.text += std::to_string(batch.lines.size()) + "\n";
+    batch.lines.push_back({.end = static_cast<std::uint32_t>(batch.text.size()),
+                           .namespace_id = 1,
+                           .key = {.device = 1, .sensor = column, .time_ns = time_ns},
+                           .column = column});
+  }
+  return batch;
+}
+
+TEST_CASE("batch: columns that take turns are an object each, one reading is as any other") {
+  const Batch batch = columns_of({{0, 1}, {1, 1}, {0, 3}, {1, 4}, {0, 10}});
+  CHECK(
+      batch.body_of(0, 5) ==
+      R"({"namespace":"n","device":"d","sensor":"a","time":"1970-01-01T00:00:00.000000001Z","steps":[2,7],"values":[0,2,4]})"
+      "\n"
+      R"({"namespace":"n","device":"d","sensor":"b","time":"1970-01-01T00:00:00.000000001Z","steps":[3],"values":[1,3],"type":"int"})"
+      "\n");
+  CHECK(
+      batch.body_of(3, 4) ==
+      R"({"namespace":"n","device":"d","sensor":"b","time":"1970-01-01T00:00:00.000000004Z","value":3,"type":"int"})"
+      "\n");
+  CHECK(batch.body_of(2, 2).empty());
+}
+
+TEST_CASE("batch: what a request brings is what was put into it, whole lines among columns too") {
+  Batch batch = columns_of({{0, INT64_MIN}, {0, INT64_MAX}, {1, -5}, {1, 5}, {0, 7}});
+  const std::string text = R"({"namespace":"n","device":"d","sensor":"t","time":1,"value":"x"})";
+  batch.text += text + "\n";
+  batch.lines.push_back(
+      {.end = static_cast<std::uint32_t>(batch.text.size()), .namespace_id = 1, .key = {}});
+  wire::ReadingBatch read;
+  wire::JsonDecodeOutcome outcome;
+  REQUIRE(wire::decode_readings_json(batch.body_of(0, 6), {}, read, outcome).ok());
+  CHECK(outcome.bad == 0);
+  REQUIRE(read.readings.size() == 6);
+  std::int64_t sum = 0;
+  for (const wire::Reading& reading : read.readings) {
+    if (reading.value.type == wire::ValueType::Text) continue;
+    const bool is_int = reading.value.type == wire::ValueType::Int64;
+    const std::int64_t line =
+        is_int ? reading.value.int64 : static_cast<std::int64_t>(reading.value.float64);
+    CHECK(reading.time_ns == batch.lines[static_cast<std::size_t>(line)].key.time_ns);
+    CHECK(is_int == (reading.sensor == "b"));
+    sum += line;
+  }
+  CHECK(sum == 0 + 1 + 2 + 3 + 4);
+}
+
+constexpr std::int64_t kPaceSecondNs = 1'000'000'000;
+
+TEST_CASE("pace: what is no answer is rested after, by what it says") {
+  SeededRandom random(1);
+  Pace pace(random, false, 0);
+  CHECK(pace.rest_ns({.verdict = Verdict::Denied}) == Pace::kDeniedNs);
+  CHECK(pace.rest_ns({.verdict = Verdict::Wrong}) == Pace::kDeniedNs);
+  CHECK(pace.rest_ns({.verdict = Verdict::Stopped}) == 0);
+  std::int64_t longest_ns = 0;
+  for (int i = 0; i < 100; ++i)
+    longest_ns = std::max(longest_ns, pace.rest_ns({.verdict = Verdict::Away}));
+  CHECK(longest_ns > 30 * kPaceSecondNs);
+  CHECK(longest_ns <= net::Backoff::kMaxNs);
+  pace.hurry();
+  CHECK(pace.rest_ns({.verdict = Verdict::Away}) <= net::Backoff::kFirstNs);
+  for (int i = 0; i < 100; ++i) {
+    const std::int64_t rest_ns = pace.rest_ns(
+        {.verdict = Verdict::Later, .status = 429, .why = {}, .retry_after_ns = 8 * kPaceSecondNs});
+    CHECK(rest_ns >= 8 * kPaceSecondNs);
+    CHECK(rest_ns <= 10 * kPaceSecondNs);
+  }
+}
+
+TEST_CASE("pace: one on this machine is tried each second") {
+  SeededRandom random(1);
+  Pace pace(random, true, 0);
+  for (int i = 0; i < 100; ++i)
+    CHECK(pace.rest_ns({.verdict = Verdict::Away}) <= net::Backoff::kLocalMaxNs);
+}
+
+TEST_CASE("pace: batches halve where requests take long, and grow in steps") {
+  SeededRandom random(1);
+  Pace pace(random, false, 0);
+  CHECK(pace.lines_max() == Batch::kLinesMax);
+  pace.taken(3 * kPaceSecondNs);
+  CHECK(pace.lines_max() == Batch::kLinesMax / 2);
+  for (int i = 0; i < 20; ++i) pace.rest_ns({.verdict = Verdict::Away});
+  CHECK(pace.lines_max() == Pace::kLinesMin);
+  pace.rest_ns({.verdict = Verdict::Later});
+  pace.taken(1);
+  CHECK(pace.lines_max() == Pace::kLinesMin + Pace::kLinesStep);
+  for (int i = 0; i < 100; ++i) pace.taken(1);
+  CHECK(pace.lines_max() == Batch::kLinesMax);
+}
+
+TEST_CASE("pace: commits gather for as long as a request takes") {
+  SeededRandom random(1);
+  Pace pace(random, false, 0);
+  CHECK(pace.gather_ns() == Pace::kGatherNs);
+  pace.sent(0, kPaceSecondNs / 2, 0);
+  CHECK(pace.gather_ns() == kPaceSecondNs / 2);
+  pace.sent(0, 60 * kPaceSecondNs, 0);
+  CHECK(pace.gather_ns() == Pace::kGatherMaxNs);
+}
+
+TEST_CASE("pace: a budget holds over batches, and saves nothing up") {
+  SeededRandom random(1);
+  Pace pace(random, false, 1000);
+  pace.sent(10 * kPaceSecondNs, 1, 500);
+  CHECK(pace.budget_until_ns() == 10 * kPaceSecondNs + kPaceSecondNs / 2);
+  pace.sent(10 * kPaceSecondNs, 1, 500);
+  CHECK(pace.budget_until_ns() == 11 * kPaceSecondNs);
+  pace.sent(20 * kPaceSecondNs, 1, 1000);
+  CHECK(pace.budget_until_ns() == 21 * kPaceSecondNs);
 }
 
 }  // namespace

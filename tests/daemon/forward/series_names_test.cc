@@ -1,4 +1,4 @@
-#include "forward/names_there.h"
+#include "forward/series_names.h"
 
 #include <doctest/doctest.h>
 

@@ -1,9 +1,8 @@
-#include "forward/influx_asker.h"
+#include "forward/asking.h"
 
 #include <algorithm>
 #include <map>
 
-#include "forward/asking.h"
 #include "wire/authority.h"
 #include "wire/routes.h"
 
