@@ -11,7 +11,7 @@
 #include "audit/page.h"
 #include "catalog/catalog.h"
 #include "catalog/catalog_format.h"
-#include "query/damage.h"
+#include "query/left_out.h"
 #include "wire/json_values.h"
 #include "wire/reading.h"
 #include "wire/reading_key.h"

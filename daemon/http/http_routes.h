@@ -240,13 +240,12 @@ void post_influx_write(HttpContext& context, Call& call);
 void post_influx_write_v2(HttpContext& context, Call& call);
 void influx_query(HttpContext& context, Call& call);
 void get_influx_ping(HttpContext& context, Call& call);
-// influx_test.cc:
-void post_influx_test(HttpContext& context, Call& call);
-void get_influx_rules(HttpContext& context, Call& call);
-// influx_v2_routes.cc:
 void influx_query_v2(HttpContext& context, Call& call);
 void get_influx_buckets(HttpContext& context, Call& call);
 void get_influx_orgs(HttpContext& context, Call& call);
+// influx_test.cc:
+void post_influx_test(HttpContext& context, Call& call);
+void get_influx_rules(HttpContext& context, Call& call);
 // readings_routes.cc:
 void post_readings(HttpContext& context, Call& call);
 void put_blob(HttpContext& context, Call& call);

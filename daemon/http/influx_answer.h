@@ -11,7 +11,7 @@
 
 #include "http/http_routes.h"
 #include "http/influx_text.h"
-#include "influxql/rows.h"
+#include "influxql/points.h"
 
 namespace edgecase::http {
 

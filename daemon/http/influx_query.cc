@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "http/influx_answer.h"
-#include "http/influx_schema.h"
 #include "http/influx_show.h"
 #include "http/refusal.h"
 #include "http/running_queries.h"

@@ -7,7 +7,7 @@
 
 #include "http/http_routes.h"
 #include "http/influx_text.h"
-#include "influxql/parser.h"
+#include "influxql/statement.h"
 #include "wire/json_values.h"
 
 namespace edgecase::http {

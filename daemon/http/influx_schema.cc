@@ -1,4 +1,4 @@
-#include "http/influx_schema.h"
+#include "http/influx_show.h"
 
 #include <algorithm>
 #include <optional>
@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "influxql/series_view.h"
-#include "influxql/time_condition.h"
+#include "influxql/time_windows.h"
 #include "wire/names.h"
 #include "wire/time_text.h"
 

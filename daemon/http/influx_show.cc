@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "http/influx_names.h"
-#include "influxql/pattern.h"
+#include "influxql/formula.h"
 #include "influxql/series_view.h"
-#include "influxql/time_condition.h"
+#include "influxql/time_windows.h"
 #include "query/left_out.h"
 #include "query/series_scan.h"
 

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "influxql/points.h"
-#include "influxql/rows.h"
 
 namespace edgecase::http {
 

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "query/damage.h"
+#include "query/left_out.h"
 
 namespace edgecase::http {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "influxql/cells.h"
+#include "influxql/points.h"
 #include "influxql/reducers.h"
 #include "query/aggregator.h"
 

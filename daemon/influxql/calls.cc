@@ -1,4 +1,4 @@
-#include "influxql/calls.h"
+#include "influxql/functions.h"
 
 #include <array>
 #include <string>

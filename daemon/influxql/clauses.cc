@@ -4,7 +4,6 @@
 #include <array>
 #include <utility>
 
-#include "influxql/expression.h"
 #include "wire/reading.h"
 #include "wire/time_zone.h"
 

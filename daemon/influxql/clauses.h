@@ -1,5 +1,6 @@
-// Parses clauses that several statements of InfluxQL have, for the parser of statements: see
-// parser.h. Each takes its words, or, where they are not there and need not be, nothing.
+// Parses what several statements of InfluxQL have, for parser.cc: clauses (clauses.cc) and
+// expressions (expression.cc). Each takes its words, or, where they are not there and need not be,
+// nothing.
 #pragma once
 
 #include <memory>
@@ -26,5 +27,10 @@ Status parse_on(TokenReader& reader, std::string& database);
 Status parse_show_rest(TokenReader& reader, Statement& made);
 // Behind the word SELECT.
 Result<std::unique_ptr<SelectStatement>> parse_select(TokenReader& reader);
+
+// What stands in a field, a condition or GROUP BY.
+Result<Expr> parse_expression(TokenReader& reader);
+// The same, or a regular expression alone.
+Result<Expr> parse_expression_or_regex(TokenReader& reader);
 
 }  // namespace edgecase::influxql

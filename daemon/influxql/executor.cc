@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "edgecase/clock.h"
-#include "influxql/reading_account.h"
 #include "influxql/select_plan.h"
 #include "influxql/series_reader.h"
 #include "influxql/side_groups.h"

@@ -8,7 +8,7 @@
 #include <memory>
 #include <string>
 
-#include "influxql/rows.h"
+#include "influxql/points.h"
 #include "influxql/statement.h"
 #include "query/query_service.h"
 

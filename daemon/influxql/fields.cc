@@ -1,4 +1,4 @@
-#include "influxql/fields.h"
+#include "influxql/select_check.h"
 
 #include <algorithm>
 #include <array>

@@ -10,11 +10,26 @@
 #include <string_view>
 #include <vector>
 
-#include "influxql/pattern.h"
+#include "edgecase/result.h"
 #include "influxql/points.h"
 #include "influxql/statement.h"
 
+namespace re2 {
+class RE2;
+}
+
 namespace edgecase::influxql {
+
+// A regular expression of InfluxQL: found anywhere in a text, in linear time and bounded memory.
+class Pattern {
+ public:
+  // InvalidArgument: it is none, or one that needs more memory than a pattern may take.
+  static Result<Pattern> compile(const std::string& text);
+  bool matches(std::string_view text) const;
+
+ private:
+  std::shared_ptr<const re2::RE2> compiled_;
+};
 
 // Where a formula stands, as InfluxDB tells it apart: in WHERE `/` of two integers is a whole
 // number; and null beside a truth value is false, but not where it is a field of a measurement in

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "influxql/calls.h"
-#include "influxql/fill.h"
 #include "influxql/function_streams.h"
 
 namespace edgecase::influxql {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "influxql/fill.h"
 #include "influxql/function_streams.h"
 #include "influxql/reducers.h"
 #include "query/query_limits.h"

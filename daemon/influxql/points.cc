@@ -2,6 +2,7 @@
 
 #include <bit>
 #include <string>
+#include <utility>
 
 #include "query/query_limits.h"
 
@@ -69,6 +70,116 @@ Status Spending::hold(std::uint64_t bytes) {
                          " bytes of values at once: ask for fewer series or a shorter time");
   held_bytes_ += bytes;
   return ok();
+}
+
+Cell integer_cell(std::int64_t value) {
+  Cell cell;
+  cell.kind = Cell::Kind::Integer;
+  cell.integer = value;
+  return cell;
+}
+
+Cell float_cell(double value) {
+  Cell cell;
+  cell.kind = Cell::Kind::Float;
+  cell.number = value;
+  return cell;
+}
+
+Cell number_cell(const NumberSummary& summary, std::uint64_t bits) {
+  return summary.type == NumberType::Integer ? integer_cell(static_cast<std::int64_t>(bits))
+                                             : float_cell(std::bit_cast<double>(bits));
+}
+
+double as_number(const Cell& cell) {
+  return cell.kind == Cell::Kind::Float ? cell.number : static_cast<double>(cell.integer);
+}
+
+bool is_less(const Cell& a, const Cell& b) {
+  switch (a.kind) {
+    case Cell::Kind::Float: return a.number < b.number;
+    case Cell::Kind::Text: return a.text < b.text;
+    default: return a.integer < b.integer;
+  }
+}
+
+std::int64_t wrapped_sum(std::int64_t a, std::int64_t b) {
+  return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
+}
+
+std::int64_t wrapped_difference(std::int64_t a, std::int64_t b) {
+  return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) - static_cast<std::uint64_t>(b));
+}
+
+std::int64_t whole_of(double number) {
+  const bool fits = number >= -0x1p63 && number < 0x1p63;
+  return fits ? static_cast<std::int64_t>(number) : INT64_MIN;
+}
+
+void set_cell(const wire::Value& value, Cell& cell) {
+  cell.kind = Cell::Kind::Null;
+  switch (value.type) {
+    case wire::ValueType::Float64:
+      cell.kind = Cell::Kind::Float;
+      cell.number = value.float64;
+      return;
+    case wire::ValueType::Int64:
+      cell.kind = Cell::Kind::Integer;
+      cell.integer = value.int64;
+      return;
+    case wire::ValueType::Bool:
+      cell.kind = Cell::Kind::Bool;
+      cell.integer = value.boolean ? 1 : 0;
+      return;
+    case wire::ValueType::Text:
+      cell.kind = Cell::Kind::Text;
+      cell.text = value.text;
+      return;
+    case wire::ValueType::Bytes: return;
+  }
+}
+
+void cast_cell(Cell& cell, Cell::Kind kind) {
+  if (cell.kind == kind) return;
+  if (kind == Cell::Kind::Float && cell.kind == Cell::Kind::Integer) {
+    cell.number = static_cast<double>(cell.integer);
+  } else if (kind == Cell::Kind::Integer && cell.kind == Cell::Kind::Float) {
+    cell.integer = whole_of(cell.number);
+  } else {
+    kind = Cell::Kind::Null;
+  }
+  cell.kind = kind;
+}
+
+Status HeldBytes::hold(std::uint64_t bytes) {
+  EC_TRY(spending_.hold(bytes));
+  held_ += bytes;
+  return ok();
+}
+
+void HeldBytes::release(std::uint64_t bytes) {
+  spending_.release(bytes);
+  held_ -= bytes;
+}
+
+std::uint64_t bytes_of(const Sample& sample) {
+  std::uint64_t bytes = sizeof(Sample) + sample.value.text.size();
+  for (const Cell& cell : sample.beside) bytes += sizeof(Cell) + cell.text.size();
+  return bytes;
+}
+
+Status SampleQueue::push(Sample sample) {
+  EC_TRY(held_.hold(bytes_of(sample)));
+  samples_.push_back(std::move(sample));
+  return ok();
+}
+
+bool SampleQueue::pop(Sample& sample) {
+  if (samples_.empty()) return false;
+  held_.release(bytes_of(samples_.front()));
+  sample = std::move(samples_.front());
+  samples_.pop_front();
+  return true;
 }
 
 }  // namespace edgecase::influxql

@@ -1,9 +1,7 @@
-#include "influxql/reading_account.h"
+#include "influxql/series_reader.h"
 
 #include <algorithm>
 #include <utility>
-
-#include "influxql/series_reader.h"
 
 namespace edgecase::influxql {
 

@@ -1,5 +1,6 @@
-// Reducers make of a window's values what a function comes to: point by point, without keeping more
-// of them than the function needs. One thread.
+// Reducers make of a window's values what a function comes to (aggregates.cc, selectors.cc), and
+// transforms a value of one and of those before it (transforms.cc): point by point, without keeping
+// more of them than the function needs. One thread.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +8,9 @@
 #include <span>
 #include <vector>
 
-#include "influxql/calls.h"
-#include "influxql/samples.h"
+#include "influxql/functions.h"
+#include "influxql/points.h"
+#include "influxql/time_windows.h"
 
 namespace edgecase::influxql {
 
@@ -42,5 +44,19 @@ class Reducer {
 std::unique_ptr<Reducer> make_aggregate(const Call& call, Spending& spending);
 std::unique_ptr<Reducer> make_selector(const Call& call, const std::vector<std::size_t>& beside,
                                        bool shows_time, Spending& spending);
+
+// derivative, moving_average and their like; and integral.
+class Transform {
+ public:
+  virtual ~Transform() = default;
+  // The next value, in the order of the statement; true: `made` is what it came to. LimitReached.
+  virtual Result<bool> add(const Sample& sample, Sample& made) = 0;
+  // Behind the last.
+  virtual bool finish(Sample& made);
+};
+
+// `grid` outlives it.
+std::unique_ptr<Transform> make_transform(const Call& call, const WindowGrid& grid,
+                                          bool is_descending, Spending& spending);
 
 }  // namespace edgecase::influxql

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <array>
 
-#include "influxql/fields.h"
-
 namespace edgecase::influxql {
 namespace {
 

@@ -3,8 +3,8 @@
 #include <span>
 #include <utility>
 
-#include "influxql/fields.h"
-#include "influxql/merged_points.h"
+#include "influxql/point_sources.h"
+#include "influxql/select_check.h"
 #include "influxql/select_plan.h"
 
 namespace edgecase::influxql {

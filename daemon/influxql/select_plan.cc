@@ -5,9 +5,8 @@
 #include <iterator>
 #include <utility>
 
-#include "influxql/fields.h"
-#include "influxql/inner_units.h"
-#include "influxql/measurement_units.h"
+#include "influxql/select_check.h"
+#include "influxql/source_units.h"
 
 namespace edgecase::influxql {
 namespace {

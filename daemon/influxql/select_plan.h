@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "influxql/functions.h"
-#include "influxql/reading_account.h"
-#include "influxql/row_points.h"
+#include "influxql/point_sources.h"
 #include "influxql/select_check.h"
+#include "influxql/series_reader.h"
 #include "influxql/units.h"
 
 namespace edgecase::influxql {

@@ -4,7 +4,7 @@
 #include <bit>
 #include <utility>
 
-#include "influxql/cells.h"
+#include "influxql/points.h"
 
 namespace edgecase::influxql {
 namespace {

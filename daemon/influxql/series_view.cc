@@ -6,7 +6,7 @@
 
 #include "catalog/tier_spaces.h"
 #include "influxql/formula.h"
-#include "influxql/time_condition.h"
+#include "influxql/time_windows.h"
 #include "wire/time_text.h"
 
 namespace edgecase::influxql {

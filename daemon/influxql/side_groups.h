@@ -10,7 +10,7 @@
 
 #include "influxql/executor.h"
 #include "influxql/points.h"
-#include "influxql/reading_account.h"
+#include "influxql/series_reader.h"
 #include "influxql/units.h"
 
 namespace edgecase::influxql {

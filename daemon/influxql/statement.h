@@ -1,15 +1,18 @@
-// A statement of InfluxQL as a tree. Made by parser.h; owned by whoever holds it. The tree's depth
-// is bounded (kNestingMax), whatever the text: operands of one precedence lie side by side in one
-// node, so `a OR b OR c` is one level deep.
+// A statement of InfluxQL as a tree. Made by parse_statements(); owned by whoever holds it. The
+// tree's depth is bounded (kNestingMax), whatever the text: operands of one precedence lie side by
+// side in one node, so `a OR b OR c` is one level deep.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "influxql/token.h"
+#include "edgecase/result.h"
+#include "influxql/token_reader.h"
 
 namespace edgecase::influxql {
 
@@ -172,5 +175,13 @@ struct Statement {
   std::int64_t number = 0;
   std::int64_t limit = 0, offset = 0;  // 0: none
 };
+
+// All statements of a text, at least one. Grammar and messages are those of InfluxDB 1.8, so that
+// what its clients look for in an error is there: "found X, expected Y at line 1, char 8". Bounded:
+// bytes of the text by the caller, statements, nesting, nodes. No state. InvalidArgument: "error
+// parsing query: …" with the place; also of a byte that is no UTF-8. LimitReached: more than
+// `statements_max`.
+Result<std::vector<Statement>> parse_statements(std::string_view text, std::size_t statements_max,
+                                                const Parameters& parameters = {});
 
 }  // namespace edgecase::influxql

@@ -1,8 +1,8 @@
-#include "influxql/transforms.h"
+#include "influxql/reducers.h"
 
 #include <utility>
 
-#include "influxql/cells.h"
+#include "influxql/points.h"
 
 namespace edgecase::influxql {
 namespace {

@@ -1,6 +1,8 @@
 #include "influxql/units.h"
 
 #include <algorithm>
+#include <span>
+#include <utility>
 
 namespace edgecase::influxql {
 namespace {
@@ -58,6 +60,129 @@ bool may_hold(const Choice& choice, const UnitKey& key) {
   std::vector<char> known(cells.size());
   for (std::size_t i = 0; i < known.size(); ++i) known[i] = choice.columns[i].is_tag ? 1 : 0;
   return choice.where->may_hold(cells, known);
+}
+
+WindowFeed::WindowFeed(std::vector<FeedPart> parts, bool is_descending, bool tells_lacks)
+    : parts_(std::move(parts)), is_lacking_(parts_.size()), is_descending_(is_descending) {
+  for (const FeedPart& part : parts_) part.reader->begin_feed(tells_lacks);
+}
+
+bool WindowFeed::comes_later(const Next& a, const Next& b) const {
+  if (a.time_ns == b.time_ns) return a.part > b.part;
+  return is_descending_ ? a.time_ns < b.time_ns : a.time_ns > b.time_ns;
+}
+
+Status WindowFeed::push(std::size_t part) {
+  EC_ASSIGN_OR_RETURN(const auto time_ns, parts_[part].reader->next_time());
+  if (!is_lacking_[part] && parts_[part].reader->has_lacks()) {
+    is_lacking_[part] = true;
+    lacking_.push_back(part);
+  }
+  if (!time_ns) return ok();
+  heap_.push_back({*time_ns, part});
+  std::push_heap(heap_.begin(), heap_.end(),
+                 [this](const Next& a, const Next& b) { return comes_later(a, b); });
+  return ok();
+}
+
+Result<std::optional<std::int64_t>> WindowFeed::next_time() {
+  if (!std::exchange(is_begun_, true)) {
+    for (std::size_t i = 0; i < parts_.size(); ++i) EC_TRY(push(i));
+  }
+  std::optional<std::int64_t> next;
+  if (!heap_.empty()) next = heap_.front().time_ns;
+  for (const std::size_t part : lacking_) {
+    const auto lack = parts_[part].reader->next_lack(told_ns_);
+    if (lack && (!next || (is_descending_ ? *lack > *next : *lack < *next))) next = lack;
+  }
+  return next;
+}
+
+bool WindowFeed::lacks(const Window& window, std::size_t column) const {
+  return std::any_of(lacking_.begin(), lacking_.end(), [&](std::size_t part) {
+    return parts_[part].column == column && parts_[part].reader->lacks(window);
+  });
+}
+
+void WindowFeed::end(const Window& window) {
+  told_ns_ = is_descending_ ? window.from_ns : window.end_ns - 1;
+}
+
+std::optional<std::size_t> WindowFeed::next_column(const Window& window) const {
+  if (heap_.empty() || !window.contains(heap_.front().time_ns)) return std::nullopt;
+  return parts_[heap_.front().part].column;
+}
+
+Status WindowFeed::feed(const Window& window, ValueTaker& taker) {
+  std::pop_heap(heap_.begin(), heap_.end(),
+                [this](const Next& a, const Next& b) { return comes_later(a, b); });
+  const std::size_t part = heap_.back().part;
+  heap_.pop_back();
+  EC_TRY(parts_[part].reader->feed(window, taker));
+  return push(part);
+}
+
+wire::Numbers WindowFeed::held_numbers() const {
+  if (parts_.size() != 1 || heap_.empty() || !lacking_.empty()) return {};
+  return parts_.front().reader->held_numbers();
+}
+
+Status WindowFeed::step_over(const wire::Numbers& taken) {
+  heap_.clear();
+  EC_TRY(parts_.front().reader->step_over(taken));
+  return push(0);
+}
+
+bool PointFeed::comes_later(const Unit& a, const Unit& b) const {
+  if (a.time_ns == b.time_ns) return a.place > b.place;
+  return is_descending_ ? a.time_ns < b.time_ns : a.time_ns > b.time_ns;
+}
+
+// Unless nothing is left of it.
+Status PointFeed::push(std::unique_ptr<Unit> unit) {
+  if (unit->next == unit->many.size()) {
+    unit->next = 0;
+    unit->many.clear();
+    EC_ASSIGN_OR_RETURN(const bool has_many, unit->points->next_many(unit->many));
+    if (!has_many) {
+      unit->many.clear();
+      EC_ASSIGN_OR_RETURN(const bool has_point, unit->points->next(unit->point));
+      if (!has_point) return ok();
+    }
+  }
+  unit->time_ns = unit->many.empty() ? unit->point.time_ns : unit->many.times_ns[unit->next];
+  heap_.push_back(std::move(unit));
+  std::push_heap(heap_.begin(), heap_.end(),
+                 [this](const auto& a, const auto& b) { return comes_later(*a, *b); });
+  return ok();
+}
+
+Result<std::optional<std::int64_t>> PointFeed::next_time() {
+  while (opened_ < units_ && (is_cut_ || heap_.empty())) {
+    auto unit = std::make_unique<Unit>();
+    unit->place = opened_;
+    EC_ASSIGN_OR_RETURN(unit->points, open_(opened_++));
+    unit->points->expect_all();
+    EC_TRY(push(std::move(unit)));
+  }
+  if (heap_.empty()) return std::optional<std::int64_t>();
+  return std::optional(heap_.front()->time_ns);
+}
+
+Status PointFeed::feed(const Window& window, Taker& taker) {
+  std::pop_heap(heap_.begin(), heap_.end(),
+                [this](const auto& a, const auto& b) { return comes_later(*a, *b); });
+  std::unique_ptr<Unit> unit = std::move(heap_.back());
+  heap_.pop_back();
+  if (unit->many.empty()) {
+    EC_TRY(taker.take(unit->point));
+    return push(std::move(unit));
+  }
+  const std::size_t begin = unit->next;
+  const auto left = std::span<const std::int64_t>(unit->many.times_ns).subspan(begin);
+  unit->next += wire::Numbers{left, {}, true}.count_within(window.from_ns, window.end_ns - 1);
+  EC_TRY(taker.take(unit->many, begin, unit->next));
+  return push(std::move(unit));
 }
 
 }  // namespace edgecase::influxql

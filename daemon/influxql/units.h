@@ -1,22 +1,112 @@
-// Units that stand behind FROM. One is the points of one measurement's tag set (its fields joined
-// by their times), or of one group of a statement in brackets. Whoever groups by tags merges units.
-// One thread.
+// Units that stand behind FROM, and how functions are fed from them. One unit is the points of one
+// measurement's tag set (its fields joined by their times), or of one group of a statement in
+// brackets. Whoever groups by tags merges units. One thread.
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "influxql/formula.h"
 #include "influxql/points.h"
-#include "influxql/time_condition.h"
-#include "influxql/window_feed.h"
+#include "influxql/series_reader.h"
+#include "influxql/time_windows.h"
 #include "wire/identity.h"
 
 namespace edgecase::influxql {
+
+// A series that is read, and the column that its values are of.
+struct FeedPart {
+  std::size_t column = 0;
+  std::unique_ptr<SeriesReader> reader;
+};
+
+// The feed of functions to which the order of a window's values is all one: one series after
+// another, so that none waits for the others, and what is known of many values stands for them.
+// FunctionRows empties it window by window.
+class WindowFeed {
+ public:
+  // `tells_lacks`: windows that cannot be answered are told by lacks().
+  WindowFeed(std::vector<FeedPart> parts, bool is_descending, bool tells_lacks);
+
+  // A time before which (against the order of time: behind which) there is no value, and none that
+  // is lacking; none: there is none left at all.
+  Result<std::optional<std::int64_t>> next_time();
+  // The column of what comes next, if it may lie in the window; and to give `taker` all of that
+  // series that does.
+  std::optional<std::size_t> next_column(const Window& window) const;
+  Status feed(const Window& window, ValueTaker& taker);
+  // The numbers from next_time() on that it holds already, where it has one series, of which
+  // nothing is lacking; and to step over the first of them, which somebody has `taken`.
+  wire::Numbers held_numbers() const;
+  Status step_over(const wire::Numbers& taken);
+  // Whether some values of the column cannot be had of the window; and it is told.
+  bool lacks(const Window& window, std::size_t column) const;
+  void end(const Window& window);
+
+ private:
+  struct Next {
+    std::int64_t time_ns = 0;
+    std::size_t part = 0;
+  };
+  bool comes_later(const Next& a, const Next& b) const;
+  Status push(std::size_t part);
+
+  const std::vector<FeedPart> parts_;
+  std::vector<std::size_t> lacking_;  // parts, ...
+  std::vector<bool> is_lacking_;      // ... each once
+  const bool is_descending_;
+  bool is_begun_ = false;
+  std::optional<std::int64_t> told_ns_;  // the end of what was told
+  std::vector<Next> heap_;               // of parts that have something, the next one in front
+};
+
+// The same of units whose points have several values, or are those of a statement in brackets: the
+// points of a window unit after unit, many at once where they are at hand so. Where nothing is cut
+// into windows one unit is read after the other.
+class PointFeed {
+ public:
+  using Open = std::function<Result<std::unique_ptr<PointSource>>(std::size_t unit)>;
+
+  PointFeed(std::size_t units, Open open, bool is_descending, bool is_cut)
+      : units_(units), open_(std::move(open)), is_descending_(is_descending), is_cut_(is_cut) {}
+
+  // None: there is no point left.
+  Result<std::optional<std::int64_t>> next_time();
+  // What is at hand of the unit whose turn it is, and lies in the window, which holds next_time():
+  // points, or numbers side by side.
+  class Taker {
+   public:
+    virtual ~Taker() = default;
+    virtual Status take(const Point& point) = 0;
+    virtual Status take(const NumberRows& rows, std::size_t begin, std::size_t end) = 0;
+  };
+  Status feed(const Window& window, Taker& taker);
+
+ private:
+  struct Unit {
+    std::unique_ptr<PointSource> points;
+    NumberRows many;
+    std::size_t next = 0;  // of them
+    Point point;           // where there are not many
+    std::size_t place = 0;
+    std::int64_t time_ns = 0;
+  };
+  bool comes_later(const Unit& a, const Unit& b) const;
+  Status push(std::unique_ptr<Unit> unit);
+
+  const std::size_t units_;
+  const Open open_;
+  const bool is_descending_, is_cut_;
+  std::size_t opened_ = 0;
+  std::vector<std::unique_ptr<Unit>> heap_;  // the next one in front
+};
 
 // What a name stands for, of all that is behind FROM. Null and no tag: nothing is stored of it.
 struct NameKind {

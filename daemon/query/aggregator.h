@@ -10,8 +10,8 @@
 //   mean              of numbers and bools, by compensated summation: the error does not grow with
 //                     their number
 //   stddev            sample standard deviation (Welford); without a result for fewer than two
-//   p50 p95 p99       percentile.h
-//   minmax            extremes.h: no result here
+//   p50 p95 p99       order_statistics.h
+//   minmax            order_statistics.h: no result here
 //
 // Text and bytes are passed over by all but count, first and last. Floats that would leave the
 // range of a double end at its largest finite number.
@@ -24,7 +24,7 @@
 
 #include "edgecase/iterator.h"
 #include "query/large_text.h"
-#include "query/percentile.h"
+#include "query/order_statistics.h"
 #include "query/tier_windows.h"
 #include "wire/reading.h"
 #include "wire/selector.h"

@@ -9,8 +9,7 @@
 #include <utility>
 
 #include "query/aggregator.h"
-#include "query/extremes.h"
-#include "query/given_readings.h"
+#include "query/order_statistics.h"
 #include "query/query_service.h"
 #include "query/series_scan.h"
 #include "wire/identity.h"

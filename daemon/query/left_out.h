@@ -1,5 +1,6 @@
 // The list of what an answer about many things leaves out, since it cannot be read, is not there or
-// may not be asked for. Each is named, the rest is told all the same. One thread.
+// may not be asked for. Each is named, the rest is told all the same. And which readings a damaged
+// file has lost. One thread.
 #pragma once
 
 #include <cstddef>
@@ -8,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "catalog/catalog.h"
+#include "edgecase/engine.h"
 #include "edgecase/status.h"
 #include "wire/json_values.h"
 #include "wire/selector.h"
@@ -53,5 +56,25 @@ LeftOutReadings left_out_of(const std::string& namespace_name, const wire::LeftS
 // [{"namespace","device","sensor","from","to","code","reason"}, ...]; the last one {"more":n} where
 // more are left out than `most`. `code` is that of errors: "corruption" where it is damaged.
 wire::Json left_out_json(const LeftOut& left_out, std::size_t most = LeftOut::kNamedMax);
+
+// Damage that scrubbing found, in words of users.
+inline constexpr std::size_t kLostSeriesMax = 64;  // named of one file
+
+struct LostSeries {
+  std::string namespace_name;
+  std::string device;  // empty: what the store notes for itself
+  std::string sensor;
+  std::int64_t from_ns = INT64_MIN;  // both included; not every reading between need be lost
+  std::int64_t to_ns = INT64_MAX;
+};
+
+struct Damage {
+  DamagedFile file;
+  std::vector<LostSeries> lost;
+  bool lost_more = false;  // than `lost` names
+};
+
+// A series that was erased meanwhile is not named.
+std::vector<Damage> find_damage(const Engine& engine, const catalog::Catalog& catalog);
 
 }  // namespace edgecase::query

@@ -5,7 +5,7 @@
 
 #include "daemon/influxql/select_room.h"
 #include "fuzz/fuzz_targets.h"
-#include "influxql/parser.h"
+#include "influxql/statement.h"
 
 namespace edgecase::test {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "daemon/http/http_fixture.h"
 #include "http/influx_show.h"
-#include "influxql/parser.h"
+#include "influxql/statement.h"
 
 namespace edgecase::http::test {
 namespace {

@@ -1,4 +1,4 @@
-#include "influxql/fill.h"
+#include "influxql/function_streams.h"
 
 #include <doctest/doctest.h>
 

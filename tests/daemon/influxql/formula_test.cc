@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "influxql/parser.h"
+#include "influxql/statement.h"
 
 using namespace edgecase;
 using influxql::Cell;

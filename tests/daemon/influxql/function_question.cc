@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "influxql/functions.h"
-#include "influxql/parser.h"
+#include "influxql/statement.h"
 
 namespace edgecase::influxql {
 namespace {

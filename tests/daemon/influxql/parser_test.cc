@@ -1,4 +1,4 @@
-#include "influxql/parser.h"
+#include "influxql/statement.h"
 
 #include <doctest/doctest.h>
 

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "influxql/executor.h"
-#include "influxql/parser.h"
 #include "influxql/points.h"
+#include "influxql/statement.h"
 #include "ingest/ingest_pipeline.h"
 #include "support/manual_clock.h"
 #include "support/model_engine.h"

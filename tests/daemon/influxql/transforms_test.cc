@@ -1,4 +1,4 @@
-#include "influxql/transforms.h"
+#include "influxql/reducers.h"
 
 #include <doctest/doctest.h>
 

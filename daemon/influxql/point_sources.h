@@ -1,10 +1,13 @@
-// The fields of a tag set as points; the points of several units as one, in the order of time; and
-// of these those for which WHERE holds. One thread.
+// Makes sources of points: of the fields of a tag set; of several units, in the order of time; of
+// those for which WHERE holds; of the rows that the fields of a SELECT come to. One thread.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <vector>
 
+#include "influxql/formula.h"
+#include "influxql/points.h"
 #include "influxql/units.h"
 
 namespace edgecase::influxql {
@@ -24,5 +27,19 @@ std::unique_ptr<PointSource> edge_points(std::unique_ptr<PointSource> points, st
 // `where` outlives it.
 std::unique_ptr<PointSource> filter_points(std::unique_ptr<PointSource> points,
                                            const Formula& where);
+
+// The rows of one group: what the fields of a SELECT come to for each point, LIMIT and OFFSET, and
+// what fill() puts in place of nothing where there is no function.
+struct RowShape {
+  std::vector<Formula> fields;         // over the cells of a point
+  std::int64_t limit = 0, offset = 0;  // 0: none
+  // What stands for nothing where there are no functions: previous or a number, in these columns.
+  Fill fill = Fill::Null;
+  Cell fill_value;
+  std::vector<Column> columns;
+};
+
+// Points with a cell for each field; `shape` outlives it.
+std::unique_ptr<PointSource> make_rows(std::unique_ptr<PointSource> points, const RowShape& shape);
 
 }  // namespace edgecase::influxql

@@ -1,20 +1,23 @@
-// The units of measurements: one for each tag set of each measurement that is meant. Kept compact,
-// some bytes a series: names and tags are asked of the catalog when they are needed. One thread.
+// The units of what stands behind FROM: of measurements, and of a statement in brackets. One
+// thread.
 #pragma once
 
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
-#include "influxql/reading_account.h"
+#include "influxql/select_plan.h"
 #include "influxql/series_reader.h"
 #include "influxql/series_view.h"
 #include "influxql/units.h"
 
 namespace edgecase::influxql {
 
+// One for each tag set of each measurement that is meant. Kept compact, some bytes a series: names
+// and tags are asked of the catalog when they are needed.
 class MeasurementUnits final : public Units {
  public:
   // `account` must outlive it. NotFound: "database not found: x". InvalidArgument: a wrong
@@ -66,6 +69,25 @@ class MeasurementUnits final : public Units {
   bool compares_fields_ = false;  // WHERE does; else it holds for a whole unit or not at all
   std::vector<Unit> units_;
   std::vector<catalog::SeriesRow> rows_;  // of the unit's fields that are asked for
+};
+
+// Groups of a statement in brackets as units.
+class InnerUnits final : public Units {
+ public:
+  explicit InnerUnits(std::unique_ptr<SelectPlan> plan) : plan_(std::move(plan)) {}
+
+  Result<NameKind> find(const std::string& name) override;
+  Status list(std::map<std::string, NameKind>& fields, std::set<std::string>& tags) override;
+  Status choose(const Choice& choice) override;
+  std::size_t size() const override { return groups_.size(); }
+  Result<UnitKey> key(std::size_t unit) const override { return plan_->key(groups_[unit]); }
+  Result<std::unique_ptr<PointSource>> open(std::size_t unit) override;
+
+ private:
+  const std::unique_ptr<SelectPlan> plan_;
+  Choice choice_;
+  std::vector<std::optional<std::size_t>> places_;  // of each column; none: it is no field of it
+  std::vector<std::uint32_t> groups_;               // for which WHERE may hold
 };
 
 }  // namespace edgecase::influxql
