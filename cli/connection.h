@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "edgecase/result.h"
+#include "edgecase/status.h"
 #include "wire/authority.h"
 
 namespace CLI {

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "connection.h"
-#include "edgecase/result.h"
+#include "edgecase/status.h"
 #include "wire/authority.h"
 
 namespace edgecase::cli {

@@ -10,7 +10,6 @@
 #include <string_view>
 
 #include "connection.h"
-#include "edgecase/result.h"
 #include "edgecase/status.h"
 #include "time_arguments.h"
 #include "wire/selector.h"

@@ -16,7 +16,7 @@
 #include <string>
 #include <system_error>
 
-#include "edgecase/process_limits.h"
+#include "edgecase/machine.h"
 #include "target_file.h"
 #include "wire/errors.h"
 

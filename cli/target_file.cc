@@ -13,7 +13,7 @@
 #include <system_error>
 #include <utility>
 
-#include "edgecase/process_limits.h"
+#include "edgecase/machine.h"
 
 namespace edgecase::cli {
 namespace {

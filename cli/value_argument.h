@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "edgecase/result.h"
+#include "edgecase/status.h"
 #include "wire/reading.h"
 
 namespace edgecase::cli {

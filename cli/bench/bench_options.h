@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "edgecase/bytes.h"
-#include "edgecase/result.h"
+#include "edgecase/status.h"
 
 namespace edgecase {
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "edgecase/result.h"
+#include "edgecase/status.h"
 
 namespace edgecase::cli::bench {
 

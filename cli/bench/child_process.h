@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "edgecase/result.h"
 #include "edgecase/status.h"
 
 namespace edgecase::cli::bench {

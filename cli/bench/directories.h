@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "edgecase/result.h"
+#include "edgecase/status.h"
 
 namespace edgecase::cli::bench {
 

@@ -12,7 +12,7 @@
 #include "bench/daemon_process.h"
 #include "bench/loads.h"
 #include "bench/report.h"
-#include "edgecase/result.h"
+#include "edgecase/status.h"
 
 namespace edgecase::cli::bench {
 

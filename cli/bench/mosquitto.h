@@ -11,7 +11,7 @@
 #include "bench/child_process.h"
 #include "bench/directories.h"
 #include "bench/raw_connection.h"
-#include "edgecase/result.h"
+#include "edgecase/status.h"
 
 namespace edgecase::cli::bench {
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "edgecase/result.h"
+#include "edgecase/status.h"
 
 namespace edgecase::net {
 class Channel;

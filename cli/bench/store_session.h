@@ -7,7 +7,7 @@
 
 #include "bench/bench_options.h"
 #include "bench/directories.h"
-#include "edgecase/result.h"
+#include "edgecase/status.h"
 
 namespace edgecase::cli::bench {
 

@@ -10,7 +10,6 @@
 #include "bench/child_process.h"
 #include "commands/commands.h"
 #include "edgecase/file_system.h"
-#include "edgecase/inspect.h"
 #include "edgecase/store_check.h"
 #include "help_text.h"
 #include "json_text.h"

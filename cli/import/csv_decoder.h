@@ -25,7 +25,7 @@
 #include <string_view>
 #include <vector>
 
-#include "edgecase/result.h"
+#include "edgecase/status.h"
 #include "import/time_format.h"
 #include "time_arguments.h"
 #include "wire/reading.h"

@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "daemon_client.h"
-#include "edgecase/result.h"
+#include "edgecase/status.h"
 
 namespace edgecase::cli {
 

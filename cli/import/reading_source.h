@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "edgecase/result.h"
+#include "edgecase/status.h"
 #include "import/csv_decoder.h"
 #include "wire/line_rules.h"
 #include "wire/reading.h"

@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-#include "edgecase/result.h"
+#include "edgecase/status.h"
 
 namespace edgecase::wire {
 class TimeZone;

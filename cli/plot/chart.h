@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "edgecase/result.h"
+#include "edgecase/status.h"
 #include "time_arguments.h"
 
 namespace edgecase::cli {

@@ -17,7 +17,7 @@
 #include <system_error>
 #include <utility>
 
-#include "edgecase/process_limits.h"
+#include "edgecase/machine.h"
 #include "wire/authority.h"
 
 namespace edgecase::cli {

@@ -12,7 +12,7 @@
 #include <thread>
 
 #include "edgecase/mutex.h"
-#include "edgecase/result.h"
+#include "edgecase/status.h"
 #include "net/channel.h"
 #include "net/socket.h"
 #include "tls/tls_client.h"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "edgecase/result.h"
+#include "edgecase/status.h"
 
 namespace edgecase::cli::storage {
 

@@ -16,7 +16,7 @@
 #include <string>
 #include <string_view>
 
-#include "edgecase/result.h"
+#include "edgecase/status.h"
 
 namespace edgecase::cli::storage {
 

@@ -6,7 +6,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "edgecase/process_limits.h"
+#include "edgecase/machine.h"
 
 namespace edgecase::app {
 namespace {

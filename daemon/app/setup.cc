@@ -14,7 +14,6 @@
 
 #include "config/settings_table.h"
 #include "config/validate.h"
-#include "edgecase/build_time.h"
 #include "edgecase/clock.h"
 #include "wire/authority.h"
 #include "wire/json_values.h"

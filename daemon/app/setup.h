@@ -11,7 +11,7 @@
 #include "config/configuration.h"
 #include "config/settings.h"
 #include "edgecase/random.h"
-#include "edgecase/result.h"
+#include "edgecase/status.h"
 #include "forward/forwarding.h"
 #include "ingest/redating.h"
 #include "net/channel.h"

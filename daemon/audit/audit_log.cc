@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "audit/head_file.h"
-#include "edgecase/wiped_stack.h"
+#include "edgecase/secrets.h"
 
 namespace edgecase::audit {
 namespace {

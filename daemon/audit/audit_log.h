@@ -33,10 +33,10 @@
 #include "audit/page.h"
 #include "audit/record.h"
 #include "auth/authorize.h"
-#include "edgecase/commit_companion.h"
 #include "edgecase/engine.h"
 #include "edgecase/mutex.h"
 #include "edgecase/random.h"
+#include "edgecase/write_batch.h"
 #include "observe/logger.h"
 
 namespace edgecase::audit {

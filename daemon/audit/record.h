@@ -22,7 +22,7 @@
 #include "edgecase/bytes.h"
 #include "edgecase/clock.h"
 #include "edgecase/mutex.h"
-#include "edgecase/result.h"
+#include "edgecase/status.h"
 #include "wire/reading_key.h"
 #include "wire/selector.h"
 

@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "edgecase/result.h"
+#include "edgecase/status.h"
 #include "wire/reading.h"
 #include "wire/selector.h"
 

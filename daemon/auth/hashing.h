@@ -10,7 +10,7 @@
 #include "edgecase/bytes.h"
 #include "edgecase/engine.h"
 #include "edgecase/random.h"
-#include "edgecase/result.h"
+#include "edgecase/status.h"
 
 namespace edgecase::auth {
 

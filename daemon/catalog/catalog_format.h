@@ -33,7 +33,7 @@
 #include <vector>
 
 #include "edgecase/bytes.h"
-#include "edgecase/result.h"
+#include "edgecase/status.h"
 #include "edgecase/write_batch.h"
 
 namespace edgecase::catalog {

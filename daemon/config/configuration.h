@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "config/settings.h"
-#include "edgecase/result.h"
+#include "edgecase/status.h"
 
 namespace edgecase::config {
 

@@ -12,7 +12,7 @@
 
 #include "config/settings.h"
 #include "config/settings_table.h"
-#include "edgecase/result.h"
+#include "edgecase/status.h"
 #include "wire/selector.h"
 
 namespace edgecase::config {

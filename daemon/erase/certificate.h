@@ -18,7 +18,7 @@
 #include "edgecase/engine.h"
 #include "edgecase/file_system.h"
 #include "edgecase/mutex.h"
-#include "edgecase/result.h"
+#include "edgecase/status.h"
 
 namespace edgecase::erase {
 

@@ -6,7 +6,7 @@
 #include <chrono>
 #include <utility>
 
-#include "edgecase/wiped_stack.h"
+#include "edgecase/secrets.h"
 #include "wire/reading_key.h"
 
 namespace edgecase::erase {

@@ -29,7 +29,7 @@
 #include "auth/hashing.h"
 #include "catalog/catalog.h"
 #include "edgecase/mutex.h"
-#include "edgecase/result.h"
+#include "edgecase/status.h"
 #include "edgecase/write_batch.h"
 #include "wire/reading.h"
 

@@ -28,7 +28,7 @@
 #include "edgecase/bytes.h"
 #include "edgecase/engine.h"
 #include "edgecase/mutex.h"
-#include "edgecase/result.h"
+#include "edgecase/status.h"
 
 namespace edgecase::forward {
 

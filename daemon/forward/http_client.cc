@@ -14,7 +14,7 @@
 #include <cstring>
 #include <utility>
 
-#include "edgecase/build_time.h"
+#include "edgecase/clock.h"
 #include "wire/authority.h"
 #include "wire/base64.h"
 #include "wire/routes.h"

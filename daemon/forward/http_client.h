@@ -14,7 +14,7 @@
 #include <string_view>
 
 #include "edgecase/clock.h"
-#include "edgecase/result.h"
+#include "edgecase/status.h"
 #include "net/channel.h"
 #include "tls/tls_client.h"
 

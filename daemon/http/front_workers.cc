@@ -12,7 +12,7 @@
 #include <optional>
 #include <utility>
 
-#include "edgecase/wiped_stack.h"
+#include "edgecase/secrets.h"
 
 #include "edgecase/clock.h"
 #include "http/http_front.h"

@@ -13,8 +13,8 @@
 #include <utility>
 
 #include "edgecase/clock.h"
-#include "edgecase/process_limits.h"
-#include "edgecase/wiped_stack.h"
+#include "edgecase/machine.h"
+#include "edgecase/secrets.h"
 
 namespace edgecase::http {
 namespace {

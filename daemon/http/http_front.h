@@ -47,7 +47,7 @@
 
 #include "edgecase/clock.h"
 #include "edgecase/mutex.h"
-#include "edgecase/result.h"
+#include "edgecase/status.h"
 #include "http/lanes.h"
 #include "http/request_reader.h"
 #include "http/router.h"

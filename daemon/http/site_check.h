@@ -17,7 +17,6 @@
 #include <vector>
 
 #include "auth/authorize.h"
-#include "edgecase/result.h"
 #include "edgecase/status.h"
 #include "http/request_head.h"
 #include "wire/authority.h"

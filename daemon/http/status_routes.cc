@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <string>
 
-#include "edgecase/processor.h"
+#include "edgecase/machine.h"
 #include "http/http_routes.h"
 #include "http/refusal.h"
 #include "http/status_figures.h"

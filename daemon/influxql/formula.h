@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "edgecase/result.h"
+#include "edgecase/status.h"
 #include "influxql/points.h"
 #include "influxql/statement.h"
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "edgecase/iterator.h"
-#include "edgecase/result.h"
+#include "edgecase/status.h"
 #include "query/series_scan.h"
 #include "wire/reading.h"
 

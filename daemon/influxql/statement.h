@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "edgecase/result.h"
+#include "edgecase/status.h"
 #include "influxql/token_reader.h"
 
 namespace edgecase::influxql {

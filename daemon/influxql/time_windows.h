@@ -6,7 +6,7 @@
 #include <limits>
 #include <optional>
 
-#include "edgecase/result.h"
+#include "edgecase/status.h"
 #include "influxql/statement.h"
 #include "wire/time_zone.h"
 

@@ -11,7 +11,7 @@
 #include <string>
 #include <string_view>
 
-#include "edgecase/result.h"
+#include "edgecase/status.h"
 
 namespace edgecase::influxql {
 

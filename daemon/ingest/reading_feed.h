@@ -19,7 +19,7 @@
 #include "catalog/catalog.h"
 #include "edgecase/clock.h"
 #include "edgecase/mutex.h"
-#include "edgecase/result.h"
+#include "edgecase/status.h"
 #include "wire/identity.h"
 #include "wire/reading.h"
 #include "wire/window_columns.h"

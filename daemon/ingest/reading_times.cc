@@ -8,7 +8,7 @@
 #include <tuple>
 #include <utility>
 
-#include "edgecase/keyed_hash.h"
+#include "edgecase/random.h"
 #include "wire/reading_key.h"
 #include "wire/time_text.h"
 

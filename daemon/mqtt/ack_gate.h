@@ -22,7 +22,7 @@
 
 #include "edgecase/clock.h"
 #include "edgecase/mutex.h"
-#include "edgecase/result.h"
+#include "edgecase/status.h"
 #include "mqtt/broker_socket.h"
 #include "mqtt/gate_streams.h"
 #include "mqtt/message_ledger.h"

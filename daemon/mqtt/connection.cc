@@ -6,7 +6,7 @@
 #include <chrono>
 #include <fstream>
 
-#include "edgecase/build_time.h"
+#include "edgecase/clock.h"
 #include "mqtt/ack_gate.h"
 #include "wire/reading_format.h"
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <chrono>
 
-#include "edgecase/wiped_stack.h"
+#include "edgecase/secrets.h"
 
 namespace edgecase::mqtt {
 namespace {

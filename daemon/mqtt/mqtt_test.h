@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "config/settings.h"
-#include "edgecase/result.h"
+#include "edgecase/status.h"
 #include "ingest/ingest_pipeline.h"
 
 namespace edgecase::mqtt {

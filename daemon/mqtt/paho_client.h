@@ -10,7 +10,7 @@
 #include <memory>
 #include <string>
 
-#include "edgecase/result.h"
+#include "edgecase/status.h"
 #include "mqtt/packet_codec.h"
 #include "mqtt/topic_rule.h"
 

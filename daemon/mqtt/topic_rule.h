@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "config/settings.h"
-#include "edgecase/result.h"
+#include "edgecase/status.h"
 #include "mqtt/topic_template.h"
 #include "wire/reading.h"
 #include "wire/time_zone.h"

@@ -20,7 +20,7 @@
 #include <string_view>
 #include <vector>
 
-#include "edgecase/result.h"
+#include "edgecase/status.h"
 
 namespace edgecase::mqtt {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "auth/authorize.h"
-#include "edgecase/result.h"
+#include "edgecase/status.h"
 
 namespace edgecase::net {
 

@@ -4,7 +4,7 @@
 
 #include <atomic>
 
-#include "edgecase/event_listener.h"
+#include "edgecase/options.h"
 #include "observe/logger.h"
 #include "observe/metrics.h"
 

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <utility>
 
-#include "edgecase/large_value.h"
+#include "edgecase/iterator.h"
 #include "wire/reading.h"
 
 namespace edgecase::query {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "edgecase/keyed_hash.h"
+#include "edgecase/random.h"
 
 #include "query/cursors.h"
 #include "query/series_scan.h"

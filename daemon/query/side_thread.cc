@@ -6,7 +6,7 @@
 #include <exception>
 #include <utility>
 
-#include "edgecase/wiped_stack.h"
+#include "edgecase/secrets.h"
 
 namespace edgecase::query {
 namespace {

@@ -15,7 +15,7 @@
 #include "auth/hashing.h"
 #include "edgecase/bytes.h"
 #include "edgecase/random.h"
-#include "edgecase/result.h"
+#include "edgecase/status.h"
 
 namespace edgecase::sign {
 

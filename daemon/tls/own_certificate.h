@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "edgecase/result.h"
+#include "edgecase/status.h"
 
 namespace edgecase::tls {
 

@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "edgecase/result.h"
+#include "edgecase/status.h"
 #include "net/channel.h"
 #include "tls/tls_server.h"
 

@@ -19,7 +19,7 @@
 #include <string>
 
 #include "edgecase/mutex.h"
-#include "edgecase/result.h"
+#include "edgecase/status.h"
 #include "net/channel.h"
 
 namespace edgecase::tls {

@@ -14,7 +14,7 @@
 #include <system_error>
 #include <vector>
 
-#include "edgecase/processor.h"
+#include "edgecase/machine.h"
 
 namespace edgecase::tls {
 namespace {

@@ -8,7 +8,7 @@
 
 #include <string>
 
-#include "edgecase/result.h"
+#include "edgecase/status.h"
 
 namespace edgecase::tls {
 

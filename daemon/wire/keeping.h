@@ -10,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
-#include "edgecase/result.h"
 #include "edgecase/retention.h"
+#include "edgecase/status.h"
 
 namespace edgecase::wire {
 

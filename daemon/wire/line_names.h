@@ -21,8 +21,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "edgecase/keyed_hash.h"
-#include "edgecase/result.h"
+#include "edgecase/random.h"
+#include "edgecase/status.h"
 #include "wire/identity.h"
 #include "wire/line_rules.h"
 #include "wire/reading.h"

@@ -35,7 +35,7 @@
 #include <string_view>
 #include <vector>
 
-#include "edgecase/result.h"
+#include "edgecase/status.h"
 #include "wire/line_names.h"
 #include "wire/reading.h"
 

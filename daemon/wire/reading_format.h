@@ -27,7 +27,7 @@
 #include <string>
 #include <string_view>
 
-#include "edgecase/result.h"
+#include "edgecase/status.h"
 #include "wire/base64.h"
 #include "wire/decimal.h"
 #include "wire/identity.h"

@@ -27,7 +27,7 @@
 #include <string_view>
 
 #include "edgecase/bytes.h"
-#include "edgecase/result.h"
+#include "edgecase/status.h"
 #include "wire/reading.h"
 
 namespace edgecase::wire {

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "edgecase/result.h"
+#include "edgecase/status.h"
 #include "wire/identity.h"
 #include "wire/reading.h"
 #include "wire/reading_json.h"

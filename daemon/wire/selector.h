@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "edgecase/result.h"
+#include "edgecase/status.h"
 #include "wire/identity.h"
 
 namespace edgecase::wire {

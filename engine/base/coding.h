@@ -1,4 +1,4 @@
-// Integers as bytes, for every format of the engine.
+// Integers as bytes, for every format of the engine; and zeros, what of a file was never written.
 //
 // fixed32, fixed64: little-endian. varint32, varint64: seven bits a byte, low bits first, the high
 // bit says that more follow; at most 5 and 10 bytes; exactly one encoding a number (a last byte of
@@ -87,7 +87,11 @@ inline void append_length_prefixed(Bytes& out, ByteView bytes) {
   append_varint32(out, static_cast<std::uint32_t>(bytes.size()));
   out.append(bytes);
 }
-std::size_t varint_bytes(std::uint64_t value);
+inline std::size_t varint_bytes(std::uint64_t value) {
+  std::size_t bytes = 1;
+  for (; value >= 0x80; value >>= 7) ++bytes;
+  return bytes;
+}
 
 constexpr std::uint64_t zigzag(std::int64_t value) {
   return (static_cast<std::uint64_t>(value) << 1) ^ static_cast<std::uint64_t>(value >> 63);
@@ -123,7 +127,21 @@ inline std::size_t shared_bytes(ByteView a, ByteView b) {
 }
 
 // Three bytes and more; take_varint64() has the usual one and two inline.
-bool take_long_varint64(ByteView& input, std::uint64_t& value);
+[[gnu::noinline]] inline bool take_long_varint64(ByteView& input, std::uint64_t& value) {
+  std::uint64_t result = 0;
+  const std::size_t limit = input.size() < kVarint64MaxBytes ? input.size() : kVarint64MaxBytes;
+  for (std::size_t i = 0; i < limit; ++i) {
+    const auto byte = static_cast<unsigned char>(input[i]);
+    if (i == kVarint64MaxBytes - 1 && byte > 1) return false;  // past 64 bits
+    result |= static_cast<std::uint64_t>(byte & 0x7f) << (7 * i);
+    if (byte & 0x80) continue;
+    if (byte == 0 && i > 0) return false;  // a shorter encoding exists
+    value = result;
+    input.remove_prefix(i + 1);
+    return true;
+  }
+  return false;
+}
 
 inline bool take_varint64(ByteView& input, std::uint64_t& value) {
   if (!input.empty() && static_cast<signed char>(input.front()) >= 0) {
@@ -140,7 +158,14 @@ inline bool take_varint64(ByteView& input, std::uint64_t& value) {
   return take_long_varint64(input, value);
 }
 // Two bytes and more.
-bool take_long_varint32(ByteView& input, std::uint32_t& value);
+[[gnu::noinline]] inline bool take_long_varint32(ByteView& input, std::uint32_t& value) {
+  ByteView rest = input;
+  std::uint64_t wide = 0;
+  if (!take_varint64(rest, wide) || wide > UINT32_MAX) return false;
+  value = static_cast<std::uint32_t>(wide);
+  input = rest;
+  return true;
+}
 
 inline bool take_varint32(ByteView& input, std::uint32_t& value) {
   if (!input.empty() && static_cast<signed char>(input.front()) >= 0) {
@@ -178,6 +203,23 @@ inline std::uint64_t load_ordinal(const char* bytes) {
 inline void store_ordinal(char* bytes, std::uint64_t value) {
   if constexpr (std::endian::native == std::endian::little) value = __builtin_bswap64(value);
   std::memcpy(bytes, &value, sizeof value);
+}
+
+// Zeros: what of a file was never written, or has been written over. Many bytes at a time.
+
+inline bool all_zero(ByteView bytes) {
+  return bytes.empty() || (bytes.front() == '\0' &&
+                           std::memcmp(bytes.data(), bytes.data() + 1, bytes.size() - 1) == 0);
+}
+
+// Where the first byte lies that is not zero; bytes.size() when there is none.
+inline std::size_t first_nonzero(ByteView bytes) {
+  constexpr std::size_t kPieceBytes = 256;
+  std::size_t at = 0;
+  while (at + kPieceBytes <= bytes.size() && all_zero(bytes.substr(at, kPieceBytes)))
+    at += kPieceBytes;
+  while (at < bytes.size() && bytes[at] == '\0') ++at;
+  return at;
 }
 
 }  // namespace edgecase::engine

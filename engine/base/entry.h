@@ -14,7 +14,6 @@
 
 #include "edgecase/bytes.h"
 #include "edgecase/iterator.h"
-#include "edgecase/large_value.h"
 #include "edgecase/status.h"
 #include "edgecase/write_batch.h"
 

@@ -1,4 +1,4 @@
-#include "edgecase/executor.h"
+#include "edgecase/options.h"
 
 #include <pthread.h>
 
@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "edgecase/mutex.h"
-#include "edgecase/wiped_stack.h"
+#include "edgecase/secrets.h"
 
 namespace edgecase {
 namespace {

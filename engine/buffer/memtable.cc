@@ -10,7 +10,6 @@
 #include "base/check.h"
 #include "buffer/memtable_index.h"
 #include "buffer/series_strips.h"
-#include "buffer/strip_cursor.h"
 #include "edgecase/mutex.h"
 
 namespace edgecase::engine {

@@ -9,7 +9,6 @@
 #include "base/check.h"
 #include "base/coding.h"
 #include "base/hash.h"
-#include "buffer/strip_cursor.h"
 #include "edgecase/engine.h"
 
 namespace edgecase::engine {

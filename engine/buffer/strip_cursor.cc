@@ -1,4 +1,4 @@
-#include "buffer/strip_cursor.h"
+#include "buffer/series_strips.h"
 
 #include <algorithm>
 #include <array>

@@ -1,17 +1,16 @@
 #include <map>
 
 #include "base/write_batch_reader.h"
-#include "check/manifest_look.h"
-#include "core/identity.h"
+#include "check/store_files.h"
+#include "core/drives.h"
 #include "core/wal_recovery.h"
-#include "edgecase/inspect.h"
+#include "edgecase/store_check.h"
 #include "file/file_names.h"
 #include "file/table_file.h"
-#include "file/whole_file.h"
 #include "log/log_format.h"
-#include "metadata/umeta_reader.h"
+#include "metadata/umeta_table.h"
 #include "value/group.h"
-#include "value/value_table_reader.h"
+#include "value/value_table.h"
 
 namespace edgecase::engine {
 namespace {

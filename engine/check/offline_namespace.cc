@@ -3,13 +3,12 @@
 #include <memory>
 
 #include "base/write_batch_reader.h"
-#include "check/manifest_look.h"
 #include "check/store_files.h"
 #include "check/table_check.h"
 #include "core/wal_recovery.h"
 #include "edgecase/store_check.h"
 #include "file/file_names.h"
-#include "metadata/umeta_reader.h"
+#include "metadata/umeta_table.h"
 
 namespace edgecase::engine {
 namespace {

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/write_batch_reader.h"
-#include "check/manifest_look.h"
+#include "check/store_files.h"
 #include "core/wal_recovery.h"
 #include "edgecase/options.h"
 #include "file/file_names.h"

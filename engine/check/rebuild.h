@@ -14,8 +14,8 @@
 #include "edgecase/bytes.h"
 #include "edgecase/engine.h"
 #include "metadata/number_summary.h"
-#include "metadata/umeta_writer.h"
-#include "value/value_table_writer.h"
+#include "metadata/umeta_table.h"
+#include "value/value_table.h"
 #include "version/version.h"
 
 namespace edgecase::engine {

@@ -8,9 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "check/manifest_look.h"
 #include "check/store_files.h"
-#include "metadata/umeta_reader.h"
+#include "metadata/umeta_table.h"
 
 namespace edgecase::engine {
 

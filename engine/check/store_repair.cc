@@ -14,15 +14,14 @@
 #include "check/rebuild.h"
 #include "check/store_look.h"
 #include "check/table_check.h"
-#include "core/identity.h"
-#include "core/live_cursor.h"
+#include "core/drives.h"
+#include "core/merge_cursor.h"
 #include "core/wal_recovery.h"
 #include "edgecase/store_check.h"
 #include "file/file_names.h"
-#include "file/whole_file.h"
 #include "log/doubled_log.h"
 #include "table/table_writer.h"
-#include "version/current.h"
+#include "version/manifest.h"
 
 namespace edgecase::engine {
 namespace {

@@ -4,12 +4,11 @@
 #include <map>
 #include <utility>
 
-#include "base/crc32c.h"
+#include "base/hash.h"
 #include "metadata/bloom_filter.h"
 #include "metadata/number_summary.h"
 #include "value/group.h"
 #include "value/plain_group.h"
-#include "value/plain_page.h"
 
 namespace edgecase::engine {
 namespace {

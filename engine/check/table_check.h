@@ -10,9 +10,9 @@
 
 #include "base/entry.h"
 #include "check/store_files.h"
-#include "metadata/umeta_reader.h"
+#include "metadata/umeta_table.h"
 #include "table/table_files.h"
-#include "value/value_table_reader.h"
+#include "value/value_table.h"
 #include "version/version.h"
 
 namespace edgecase::engine {

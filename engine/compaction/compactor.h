@@ -54,7 +54,6 @@
 #include "compaction/erasure_source.h"
 #include "compaction/merge_job.h"
 #include "compaction/useful_sources.h"
-#include "compaction/window_source.h"
 #include "compaction/work_source.h"
 
 namespace edgecase::engine {
@@ -122,7 +121,7 @@ class Compactor {
   RequestSource requests_{context_};
   ArrivalSource arrivals_{garbage_};
   WindowSource windows_{context_, garbage_};
-  GarbageSource cleaning_{context_, garbage_, windows_};
+  GarbageSource cleaning_{garbage_, windows_};
   RangeSource ranges_{context_, garbage_, windows_};
   SettlingSource settling_{cleaning_};
   const std::array<WorkSource*, kSources> order_{&erasures_, &expiry_, &requests_, &arrivals_,

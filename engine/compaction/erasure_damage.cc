@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "file/file_names.h"
-#include "metadata/umeta_reader.h"
-#include "value/value_table_reader.h"
+#include "metadata/umeta_table.h"
+#include "value/value_table.h"
 
 namespace edgecase::engine {
 namespace {

@@ -12,7 +12,7 @@
 #include "compaction/work_source.h"
 #include "edgecase/file_system.h"
 #include "metadata/umeta_block.h"
-#include "metadata/umeta_writer.h"
+#include "metadata/umeta_table.h"
 #include "table/table_writer.h"
 #include "version/version.h"
 

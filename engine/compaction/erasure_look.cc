@@ -7,7 +7,7 @@
 
 #include "table/record_cursor.h"
 #include "value/group.h"
-#include "value/value_table_reader.h"
+#include "value/value_table.h"
 
 namespace edgecase::engine {
 namespace {

@@ -15,7 +15,6 @@
 
 #include "compaction/merge_output.h"
 #include "compaction/merge_plan.h"
-#include "compaction/record_merge.h"
 #include "table/table_cache.h"
 
 namespace edgecase::engine {

@@ -14,11 +14,11 @@
 
 #include "buffer/cbuffer.h"
 #include "compaction/merge_plan.h"
-#include "metadata/umeta_writer.h"
+#include "metadata/umeta_table.h"
 #include "table/bucket_files.h"
 #include "table/table_writer.h"
 #include "value/series_columns.h"
-#include "value/value_table_reader.h"
+#include "value/value_table.h"
 
 namespace edgecase::engine {
 

@@ -6,7 +6,6 @@
 #include <set>
 
 #include "compaction/merge_plan.h"
-#include "compaction/record_merge.h"
 
 namespace edgecase::engine {
 

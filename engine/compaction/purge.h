@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "compaction/merge_plan.h"
-#include "expiry/expiry_view.h"
+#include "expiry/retention_rules.h"
 
 namespace edgecase::engine {
 

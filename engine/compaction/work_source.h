@@ -15,7 +15,7 @@
 #include "compaction/merge_plan.h"
 #include "edgecase/options.h"
 #include "edgecase/status.h"
-#include "expiry/expiry_view.h"
+#include "expiry/retention_rules.h"
 #include "feed/raise_limits.h"
 #include "file/file_remover.h"
 #include "table/table_cache.h"

@@ -17,12 +17,12 @@
 
 #include "base/check.h"
 #include "core/commit_queue.h"
-#include "core/drive_room.h"
+#include "core/drives.h"
 #include "core/flush_lane.h"
 #include "core/memtable_writer.h"
 #include "core/pacer.h"
 #include "core/store.h"
-#include "edgecase/commit_companion.h"
+#include "edgecase/write_batch.h"
 
 namespace edgecase::engine {
 

@@ -4,7 +4,7 @@
 
 #include "compaction/purge.h"
 #include "core/commit_leader.h"
-#include "core/drive_room.h"
+#include "core/drives.h"
 #include "core/erasure_round.h"
 #include "core/flush_lane.h"
 #include "core/pacer.h"

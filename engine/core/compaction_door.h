@@ -10,7 +10,7 @@
 #include "core/store.h"
 #include "edgecase/options.h"
 #include "expiry/expiry_clock.h"
-#include "expiry/expiry_view.h"
+#include "expiry/retention_rules.h"
 #include "version/version_set.h"
 
 namespace edgecase::engine {

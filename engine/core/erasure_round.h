@@ -13,7 +13,7 @@
 
 #include "compaction/compactor.h"
 #include "core/commit_leader.h"
-#include "core/drive_room.h"
+#include "core/drives.h"
 #include "core/flush_lane.h"
 #include "core/store.h"
 #include "edgecase/engine.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/live_cursor.h"
+#include "core/merge_cursor.h"
 #include "file/file_names.h"
 #include "table/bucket_files.h"
 

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "compaction/compactor.h"
-#include "core/drive_room.h"
+#include "core/drives.h"
 #include "core/pacer.h"
 #include "core/store.h"
 #include "edgecase/mutex.h"

@@ -1,18 +1,17 @@
-// Many sorted sources as one: each full key once, its newest entry, deletes included. One
-// direction.
-//
-// A source that begins behind the current position is not opened before the merge gets there, and
-// an entry is loaded only when it is returned, or when the sequences of two sources that hold the
-// same key do not tell which is newer. Entries come many at a time, as far as they lie decoded in
-// their sources. Owned by one thread.
+// Cursors over what is to be merged. MergeCursor: many sorted sources as one, each full key once,
+// its newest entry, deletes included, in one direction. LiveCursor: what of a memtable is worth
+// being flushed. Owned by one thread.
 #pragma once
 
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "base/entry.h"
+#include "base/range_deletes.h"
 #include "edgecase/iterator.h"
+#include "version/version_set.h"
 
 namespace edgecase::engine {
 
@@ -36,6 +35,10 @@ class MergeSources {
   virtual EntryCursor& open(std::size_t index) = 0;
 };
 
+// A source that begins behind the current position is not opened before the merge gets there, and
+// an entry is loaded only when it is returned, or when the sequences of two sources that hold the
+// same key do not tell which is newer. Entries come many at a time, as far as they lie decoded in
+// their sources.
 class MergeCursor {
  public:
   MergeCursor(std::unique_ptr<MergeSources> sources, Direction direction);
@@ -151,6 +154,63 @@ class MergeCursor {
   std::vector<std::size_t> parked_;
   Status status_;
   std::size_t failed_ = kNone;  // the child that status_ is of
+};
+
+// Yields those entries of a memtable that are worth being flushed. Forward only.
+class LiveCursor final : public EntryCursor {
+ public:
+  // `deletes` are those of the memtable, null for none. `dropped` outlives it.
+  LiveCursor(std::unique_ptr<EntryCursor> all, const DroppedIds& dropped,
+             std::shared_ptr<const RangeDeleteLayers> deletes)
+      : all_(std::move(all)), dropped_(dropped), deletes_(std::move(deletes)) {
+    settle();
+  }
+
+  bool valid() const override { return all_->valid(); }
+  const Status& status() const override { return all_->status(); }
+  ByteView full_key() const override { return all_->full_key(); }
+  Status load() override { return all_->load(); }
+  SequenceNumber sequence() const override { return all_->sequence(); }
+  EntryKind kind() const override { return all_->kind(); }
+  ByteView value() const override { return all_->value(); }
+  // A run is of one series, and so of one namespace: that of the current entry, which is live.
+  SeriesRun take_run() override {
+    if (deletes_ != nullptr) return {};
+    const SeriesRun run = all_->take_run();
+    settle();
+    return run;
+  }
+  void next() override {
+    all_->next();
+    settle();
+  }
+  void seek(ByteView full_key) override {
+    all_->seek(full_key);
+    settle();
+  }
+
+ private:
+  void settle() {
+    while (all_->valid()) {
+      const NamespaceId id = namespace_of(all_->full_key());
+      if (dropped_.contains(id)) {
+        // All of it lies together.
+        all_->seek(make_full_key(id + 1, {}));
+      } else if (is_deleted()) {
+        all_->next();
+      } else {
+        return;
+      }
+    }
+  }
+  bool is_deleted() {
+    return deletes_ != nullptr && all_->load().ok() &&
+           deletes_->covering(all_->full_key(), UINT64_MAX) > all_->sequence();
+  }
+
+  const std::unique_ptr<EntryCursor> all_;
+  const DroppedIds& dropped_;
+  const std::shared_ptr<const RangeDeleteLayers> deletes_;
 };
 
 }  // namespace edgecase::engine

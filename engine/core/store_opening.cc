@@ -11,7 +11,7 @@
 #include "core/wal_recovery.h"
 #include "edgecase/options.h"
 #include "file/file_names.h"
-#include "value/value_table_reader.h"
+#include "value/value_table.h"
 
 namespace edgecase::engine {
 namespace {

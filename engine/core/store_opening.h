@@ -7,11 +7,10 @@
 #include <vector>
 
 #include "core/commit_leader.h"
-#include "core/identity.h"
+#include "core/drives.h"
 #include "core/store.h"
 #include "crypto/key_ring.h"
 #include "edgecase/engine.h"
-#include "edgecase/event_listener.h"
 #include "edgecase/options.h"
 #include "file/file_remover.h"
 #include "version/version_set.h"

@@ -9,7 +9,7 @@
 #include <cstring>
 
 #include "edgecase/bytes.h"
-#include "edgecase/secret_key.h"
+#include "edgecase/secrets.h"
 #include "edgecase/status.h"
 
 namespace edgecase::engine {

@@ -13,7 +13,7 @@
 #include "crypto/aes_gcm.h"
 #include "crypto/key_ring.h"
 #include "edgecase/mutex.h"
-#include "edgecase/sealer.h"
+#include "edgecase/secrets.h"
 
 namespace edgecase::engine {
 

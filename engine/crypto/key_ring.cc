@@ -7,7 +7,6 @@
 #include "base/coding.h"
 #include "file/file_names.h"
 #include "file/file_remover.h"
-#include "file/whole_file.h"
 
 namespace edgecase::engine {
 namespace {

@@ -32,7 +32,7 @@
 #include "edgecase/file_system.h"
 #include "edgecase/mutex.h"
 #include "edgecase/options.h"
-#include "edgecase/result.h"
+#include "edgecase/status.h"
 #include "file/locked_memory.h"
 
 namespace edgecase::engine {

@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "base/coding.h"
-#include "base/crc32c.h"
+#include "base/hash.h"
 #include "edgecase/options.h"
 
 namespace edgecase::engine {

@@ -1,4 +1,6 @@
-// The rules of all namespaces, and what they have let expire. Immutable once shared; plain data.
+// The rules of all namespaces, what they have let expire, and what follows from them: the
+// ExpiryView of one moment, and the buckets that files are cut by. Immutable once shared; plain
+// data.
 //
 // A scope's *floor* is what its past rules had let expire when they last changed: entries below it
 // are gone for ever. It makes a rule that is lengthened, cleared or replaced bring nothing back. A
@@ -9,18 +11,98 @@
 // time, in all its scopes, whatever rules say. It changes no epoch, since buckets stay as they are.
 #pragma once
 
+#include <algorithm>
+#include <bit>
 #include <cstddef>
+#include <cstdint>
+#include <limits>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "base/coding.h"
 #include "base/entry.h"
 #include "edgecase/engine.h"
-#include "expiry/bucket.h"
+#include "edgecase/options.h"
+#include "edgecase/retention.h"
 
 namespace edgecase::engine {
+
+inline constexpr std::int64_t kNeverNs = std::numeric_limits<std::int64_t>::max();
+inline constexpr std::int64_t kEverNs = std::numeric_limits<std::int64_t>::min();
+// What a store holds that has never known a time.
+inline constexpr std::int64_t kNoMarkNs = kEverNs;
+
+// The ordinal that a key ends in, from its time and back.
+inline std::uint64_t ordinal_of_time(std::int64_t time_ns) {
+  return static_cast<std::uint64_t>(time_ns) ^ std::uint64_t{1} << 63;
+}
+inline std::int64_t time_of_ordinal(std::uint64_t ordinal) {
+  return static_cast<std::int64_t>(ordinal ^ std::uint64_t{1} << 63);
+}
+
+// `time + retention`, kNeverNs where that is out of range.
+inline std::int64_t expiry_of(std::int64_t time_ns, std::int64_t retention_ns) {
+  std::int64_t sum = 0;
+  if (retention_ns == kRetentionForever || __builtin_add_overflow(time_ns, retention_ns, &sum))
+    return kNeverNs;
+  return sum;
+}
+
+// Entries that expire at about the same time lie in one value file, so that it goes whole. A bucket
+// is a span of such times: its class says how long, as a power of two of nanoseconds. A retention
+// is cut into 16 to 32 buckets, of a second at least.
+struct Bucket {
+  std::uint8_t bucket_class = 0;   // log2 of its length in nanoseconds; 0: never expires
+  std::int64_t end_ns = kNeverNs;  // everything in it expires before
+
+  bool expires() const { return end_ns != kNeverNs; }
+  friend bool operator==(const Bucket&, const Bucket&) = default;
+  friend bool operator<(const Bucket& a, const Bucket& b) {
+    return a.end_ns != b.end_ns ? a.end_ns < b.end_ns : a.bucket_class < b.bucket_class;
+  }
+};
+
+inline constexpr std::uint8_t kBucketClassMin = 30;  // 1.07 s
+inline constexpr std::uint8_t kBucketClassMax = 62;
+
+// Where entries go when they expire, a bucket is cut finer as its time comes near: none is longer
+// than a sixteenth of what is left until then.
+inline constexpr std::uint8_t kExactBucketClassMin = 28;  // 0.27 s
+inline constexpr std::int64_t kExactSpanMaxNs = std::int64_t{1} << kExactBucketClassMin;
+
+// `left_ns`: until it expires, or the retention; with the least class that is wanted.
+inline Bucket bucket_of(std::int64_t time_ns, std::int64_t retention_ns, std::int64_t left_ns,
+                        std::uint8_t class_min) {
+  const std::int64_t expiry_ns = expiry_of(time_ns, retention_ns);
+  if (expiry_ns == kNeverNs) return {};
+  const auto sixteenth = static_cast<std::uint64_t>(std::max<std::int64_t>(left_ns, 0)) / 16;
+  const int bits = static_cast<int>(std::bit_width(sixteenth));
+  const auto width = static_cast<std::uint8_t>(std::max<int>(bits - 1, class_min));
+  // Behind the end of time there is no bucket: what would end there never expires.
+  const std::int64_t index = (expiry_ns >> width) + 1;
+  if (index > (kNeverNs >> width)) return {};
+  return {width, index * (std::int64_t{1} << width)};
+}
+
+// How long entries last, of their buckets: what is of one class has no more than 16 times as long
+// as others of it. 0 stands for entries of any class.
+using LifeClass = std::uint8_t;
+inline constexpr LifeClass kLifeForever = 10;
+
+inline LifeClass life_class_of(const Bucket& bucket) {
+  if (!bucket.expires()) return kLifeForever;
+  const int above = std::max(bucket.bucket_class - kExactBucketClassMin, 0);
+  return static_cast<LifeClass>(1 + above / 4);
+}
+static_assert(1 + (kBucketClassMax - kExactBucketClassMin) / 4 < kLifeForever);
+
+inline Bucket bucket_of(std::int64_t time_ns, std::int64_t retention_ns) {
+  return bucket_of(time_ns, retention_ns, retention_ns, kBucketClassMin);
+}
 
 using RuleEpoch = std::uint64_t;  // 0: before the first rule
 
@@ -104,6 +186,92 @@ class RetentionRules {
   std::map<NamespaceId, std::uint64_t> given_up_;  // ordinals
   std::vector<std::size_t> sizes_;                 // of prefixes, the longest first
   RuleEpoch epoch_ = 0;
+};
+
+// The rules at one moment: what has expired, and when the rest will. Empty where nothing ever does,
+// which costs a read nothing. Owned by one thread: it remembers the last series it was asked about.
+class ExpiryView {
+ public:
+  ExpiryView() = default;
+  ExpiryView(std::shared_ptr<const RetentionRules> rules, std::int64_t now_ns,
+             ExpiryMode mode = ExpiryMode::Bounded)
+      : rules_(std::move(rules)), now_ns_(now_ns), mode_(mode) {}
+
+  bool empty() const { return rules_ == nullptr; }
+  std::int64_t now_ns() const { return now_ns_; }
+  RuleEpoch epoch() const { return rules_ == nullptr ? 0 : rules_->epoch(); }
+  const RetentionRules* rules() const { return rules_.get(); }
+  // Empty when nothing in the namespace expires.
+  ExpiryView of_namespace(NamespaceId id) const {
+    return rules_ != nullptr && rules_->has_namespace(id) ? *this : ExpiryView();
+  }
+
+  bool hides(ByteView full_key) const {
+    return rules_ != nullptr && has_time(full_key) &&
+           ordinal_in(full_key) < horizon(scope_part(full_key));
+  }
+  // Entries of the series with smaller ordinals have expired.
+  std::uint64_t horizon(ByteView part) const {
+    look_at(part);
+    return horizon_;
+  }
+  std::int64_t retention_ns(ByteView part) const {
+    look_at(part);
+    return retention_ns_;
+  }
+  // Everything of the namespace before that was given up; kEverNs: nothing was.
+  std::int64_t given_up_before_ns(NamespaceId id) const {
+    return rules_ == nullptr ? kEverNs : time_of_ordinal(rules_->given_up_below(id));
+  }
+  // Where an entry of that time goes.
+  Bucket bucket_of(std::int64_t time_ns, std::int64_t retention_ns) const {
+    if (mode_ == ExpiryMode::Bounded) return engine::bucket_of(time_ns, retention_ns);
+    const std::int64_t left_ns = left_until(expiry_of(time_ns, retention_ns));
+    return engine::bucket_of(time_ns, retention_ns, std::min(left_ns, retention_ns),
+                             kExactBucketClassMin);
+  }
+  // Whether what expires from `first_ns` to `last_ns` is to be cut finer by now.
+  bool is_coarse(std::int64_t first_ns, std::int64_t last_ns) const {
+    if (mode_ == ExpiryMode::Bounded || rules_ == nullptr || last_ns == kNeverNs) return false;
+    std::int64_t span_ns = 0;
+    if (__builtin_sub_overflow(last_ns, first_ns, &span_ns)) return false;
+    return span_ns >= kExactSpanMaxNs && left_until(first_ns) / 2 < span_ns;
+  }
+
+  // Whether a key of [first, last] may have expired.
+  bool may_hide(ByteView first, ByteView last) const {
+    if (rules_ == nullptr) return false;
+    const bool one_series =
+        has_time(first) && has_time(last) && scope_part(first) == scope_part(last);
+    return !one_series || hides(first);
+  }
+
+  // Whether every key of [first, last] has; false where that cannot be told from the two.
+  bool hides_all(ByteView first, ByteView last) const {
+    const bool one_series =
+        has_time(first) && has_time(last) && scope_part(first) == scope_part(last);
+    return one_series && hides(last);
+  }
+
+ private:
+  void look_at(ByteView part) const {
+    if (rules_ == nullptr || (part_ == part && !part.empty())) return;
+    part_.assign(part);
+    horizon_ = rules_->horizon(part, now_ns_);
+    retention_ns_ = rules_->retention_ns(part);
+  }
+
+  std::shared_ptr<const RetentionRules> rules_;
+  std::int64_t left_until(std::int64_t time_ns) const {
+    std::int64_t left_ns = 0;
+    return __builtin_sub_overflow(time_ns, now_ns_, &left_ns) ? kNeverNs : left_ns;
+  }
+
+  std::int64_t now_ns_ = 0;
+  ExpiryMode mode_ = ExpiryMode::Bounded;
+  mutable Bytes part_;
+  mutable std::uint64_t horizon_ = 0;
+  mutable std::int64_t retention_ns_ = kRetentionForever;
 };
 
 }  // namespace edgecase::engine

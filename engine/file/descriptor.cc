@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include "edgecase/process_limits.h"
+#include "edgecase/machine.h"
 
 namespace edgecase::engine {
 namespace {

@@ -15,7 +15,6 @@
 #include "edgecase/bytes.h"
 #include "edgecase/file_system.h"
 #include "edgecase/mutex.h"
-#include "edgecase/result.h"
 #include "edgecase/status.h"
 
 namespace edgecase::engine {

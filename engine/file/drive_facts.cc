@@ -305,9 +305,8 @@ DriveFacts judge_mapped(const std::string& uuid, const std::string& name) {
 
 class DeviceJudge {
  public:
-  DeviceJudge(const KernelTree& kernel,
-              const std::function<DriveFacts(const std::string&)>& of_file)
-      : kernel_(kernel), of_file_(of_file) {}
+  explicit DeviceJudge(const std::function<DriveFacts(const std::string&)>& of_file)
+      : of_file_(of_file) {}
 
   DriveFacts judge(const std::string& directory, int depth) const {
     // A partition does what its drive does.
@@ -372,7 +371,6 @@ class DeviceJudge {
     return names;
   }
 
-  const KernelTree& kernel_;
   const std::function<DriveFacts(const std::string&)>& of_file_;
 };
 
@@ -484,7 +482,7 @@ DriveFacts judge_device(const KernelTree& kernel, unsigned major_number, unsigne
   const std::string name = std::to_string(major_number) + ":" + std::to_string(minor_number);
   const std::string place = real_path(kernel.sys + "/dev/block/" + name);
   if (place.empty()) return judge_by_driver(kernel, major_number, name);
-  return DeviceJudge(kernel, of_file).judge(place, kDevicesDeep);
+  return DeviceJudge(of_file).judge(place, kDevicesDeep);
 }
 
 DriveFacts look_at_drive(const std::string& directory) {

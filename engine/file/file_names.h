@@ -1,4 +1,5 @@
-// The only place that knows how files and directories of a store are called.
+// The only place that knows how files and directories of a store are called, and how a small one
+// (CURRENT, IDENTITY) is replaced whole under its name.
 //
 //   <metadata>/  IDENTITY  LOCK  RESERVE  CURRENT  CURRENT.new  MANIFEST-<n>  wal/slot-<nn>.log
 //                KEYS-<n> (of an encrypted store)
@@ -16,6 +17,7 @@
 #include <string_view>
 
 #include "edgecase/engine.h"
+#include "edgecase/file_system.h"
 
 namespace edgecase::engine {
 
@@ -81,5 +83,17 @@ struct ParsedFileName {
 
 // `name` is without its directory. nullopt for what no store ever writes.
 std::optional<ParsedFileName> parse_file_name(std::string_view name);
+
+// Where a small file is read from. Drive: not from what the system has in memory, where it can.
+enum class ReadSource : unsigned char { Any, Drive };
+
+// Errors: NotFound; Corruption when it is longer than `size_max`; IoError.
+Result<Bytes> read_whole_file(FileSystem& file_system, const std::string& path,
+                              std::size_t size_max, ReadSource source = ReadSource::Any);
+
+// `path` holds `content` or what it held before, also after a power cut: writes `new_path`, syncs
+// it, renames it to `path`, syncs `directory`, the parent of both.
+Status replace_whole_file(FileSystem& file_system, const std::string& directory,
+                          const std::string& new_path, const std::string& path, ByteView content);
 
 }  // namespace edgecase::engine

@@ -1,5 +1,6 @@
-// The machine's file system. With descriptor.cc, descriptor.cc, descriptor.cc and
-// posix_log_file.cc the only system calls on files.
+// The machine's file system. With descriptor.cc, posix_mapped_file.cc and drive_facts.cc the only
+// system calls on files.
+
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/resource.h>
@@ -15,7 +16,6 @@
 #include "edgecase/file_system.h"
 #include "file/descriptor.h"
 #include "file/drive_facts.h"
-#include "file/posix_log_file.h"
 #include "file/posix_mapped_file.h"
 
 namespace edgecase {

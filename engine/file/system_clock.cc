@@ -1,11 +1,11 @@
+#include "file/system_clock.h"
+
 #include <sys/stat.h>
 #include <sys/timex.h>
 #include <time.h>
 
 #include "base/check.h"
-#include "edgecase/build_time.h"
 #include "edgecase/clock.h"
-#include "file/time_sync.h"
 
 namespace edgecase::engine {
 

@@ -4,7 +4,7 @@
 
 #include "base/check.h"
 #include "base/coding.h"
-#include "base/crc32c.h"
+#include "base/hash.h"
 
 namespace edgecase::engine {
 namespace {

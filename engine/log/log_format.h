@@ -86,7 +86,7 @@
 #include <span>
 
 #include "base/coding.h"
-#include "base/crc32c.h"
+#include "base/hash.h"
 #include "crypto/file_cipher.h"
 #include "log/log_writer.h"
 

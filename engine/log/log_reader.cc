@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "base/zeros.h"
+#include "base/coding.h"
 #include "log/log_format.h"
 
 namespace edgecase::engine {

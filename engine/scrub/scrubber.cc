@@ -4,11 +4,11 @@
 #include <limits>
 #include <utility>
 
-#include "base/crc32c.h"
+#include "base/hash.h"
 #include "file/file_names.h"
-#include "metadata/umeta_reader.h"
+#include "metadata/umeta_table.h"
 #include "table/record_cursor.h"
-#include "value/value_table_reader.h"
+#include "value/value_table.h"
 
 namespace edgecase::engine {
 namespace {

@@ -8,11 +8,11 @@
 #include <string>
 #include <vector>
 
-#include "edgecase/result.h"
-#include "expiry/bucket.h"
+#include "edgecase/status.h"
+#include "expiry/retention_rules.h"
 #include "table/table_writer.h"
 #include "value/series_columns.h"
-#include "value/value_table_writer.h"
+#include "value/value_table.h"
 
 namespace edgecase::engine {
 
@@ -41,7 +41,7 @@ struct ItemExpiry {
 // When one entry of a namespace expires; `expiry` may be empty.
 ItemExpiry expiry_of_entry(const ExpiryView& expiry, GroupCodec codec, ByteView full_key);
 
-// The value tables of one namespace that a flush or a merge is writing, one a bucket (bucket.h), so
+// The value tables of one namespace that a flush or a merge is writing, one a bucket, so
 // that what expires together lies together. Owned by one thread.
 //
 // Use: begin() a namespace; open() the file for each item and append to it; close() or close_all();

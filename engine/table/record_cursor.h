@@ -13,11 +13,11 @@
 #include <vector>
 
 #include "base/entry.h"
-#include "metadata/umeta_reader.h"
+#include "metadata/umeta_table.h"
 #include "table/table_files.h"
 #include "table/table_metadata.h"
 #include "value/group.h"
-#include "value/value_table_reader.h"
+#include "value/value_table.h"
 
 namespace edgecase::engine {
 

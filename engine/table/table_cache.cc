@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "table/cursor_pool.h"
 #include "table/record_cursor.h"
 #include "table/table_cursor.h"
 #include "table/table_files.h"

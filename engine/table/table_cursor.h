@@ -3,6 +3,9 @@
 
 #include <memory>
 #include <span>
+#include <utility>
+#include <vector>
+#include "edgecase/mutex.h"
 
 #include "table/record_cursor.h"
 #include "table/table_files.h"
@@ -122,5 +125,77 @@ class TableCursor final : public EntryCursor {
   bool at_entry_ = false;
   std::size_t index_ = 0;
 };
+
+// Cursors for one scan after another: what a short scan reads takes less time than getting memory
+// for a cursor over each run. Keeps those that nobody uses. Thread-safe.
+class CursorPool {
+ public:
+  using Cursors = std::vector<std::unique_ptr<TableCursor>>;
+
+  // The cursors of an earlier scan, closed; or none.
+  Cursors take() EC_EXCLUDES(mutex_);
+  void give_back(Cursors cursors) EC_EXCLUDES(mutex_);
+
+ private:
+  // How many scans at once find cursors, and how many each. A cursor takes kKeptBytes at most
+  // (TableCursor), and what it is itself.
+  static constexpr std::size_t kScansMax = 2;
+  static constexpr std::size_t kCursorsMax = 64;
+
+  Mutex mutex_;
+  std::vector<Cursors> free_ EC_GUARDED_BY(mutex_);
+};
+
+// The cursors of one scan. Owned by one thread.
+class LentCursors {
+ public:
+  LentCursors(std::shared_ptr<TableFiles> files, std::shared_ptr<CursorPool> pool);
+  LentCursors(const LentCursors&) = delete;
+  LentCursors& operator=(const LentCursors&) = delete;
+  ~LentCursors();
+
+  // A cursor that lives as long as this; what TableCursor::open() wants does, too.
+  TableCursor& open(std::span<const std::shared_ptr<const TableMetadata>> tables,
+                    const TableCursorOptions& options);
+
+ private:
+  const std::shared_ptr<TableFiles> files_;
+  const std::shared_ptr<CursorPool> pool_;
+  CursorPool::Cursors cursors_;
+  std::size_t used_ = 0;
+};
+
+inline CursorPool::Cursors CursorPool::take() {
+  MutexLock lock(mutex_);
+  if (free_.empty()) return {};
+  Cursors cursors = std::move(free_.back());
+  free_.pop_back();
+  return cursors;
+}
+
+inline void CursorPool::give_back(Cursors cursors) {
+  if (cursors.size() > kCursorsMax) cursors.resize(kCursorsMax);
+  MutexLock lock(mutex_);
+  // Cursors that are not kept are destroyed after the lock is gone.
+  if (free_.size() < kScansMax) free_.push_back(std::move(cursors));
+  lock.unlock();
+}
+
+inline LentCursors::LentCursors(std::shared_ptr<TableFiles> files, std::shared_ptr<CursorPool> pool)
+    : files_(std::move(files)), pool_(std::move(pool)), cursors_(pool_->take()) {}
+
+inline LentCursors::~LentCursors() {
+  if (used_ > 1) files_->counters().more_runs.fetch_add(used_ - 1, std::memory_order_relaxed);
+  for (std::size_t i = 0; i < used_; ++i) cursors_[i]->close();
+  pool_->give_back(std::move(cursors_));
+}
+
+inline TableCursor& LentCursors::open(std::span<const std::shared_ptr<const TableMetadata>> tables,
+                                      const TableCursorOptions& options) {
+  if (used_ == cursors_.size()) cursors_.push_back(std::make_unique<TableCursor>());
+  TableCursor& cursor = *cursors_[used_++];
+  cursor.open(*files_, tables, options);
+  return cursor;
+}
 
 }  // namespace edgecase::engine

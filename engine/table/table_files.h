@@ -14,11 +14,11 @@
 
 #include "base/shared_map.h"
 #include "edgecase/mutex.h"
-#include "metadata/umeta_reader.h"
+#include "metadata/umeta_table.h"
 #include "table/block_cache.h"
 #include "table/table_cache.h"
 #include "value/plain_group.h"
-#include "value/value_table_reader.h"
+#include "value/value_table.h"
 
 namespace edgecase::engine {
 

@@ -5,10 +5,9 @@
 #include <cstdint>
 
 #include "base/entry.h"
-#include "base/value_file_uses.h"
 #include "edgecase/engine.h"
-#include "expiry/bucket.h"
 #include "expiry/retention_rules.h"
+#include "metadata/umeta_table.h"
 
 namespace edgecase::engine {
 

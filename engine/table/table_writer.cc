@@ -9,12 +9,12 @@
 #include "edgecase/engine.h"
 #include "file/file_names.h"
 #include "metadata/number_summary.h"
-#include "metadata/umeta_writer.h"
+#include "metadata/umeta_table.h"
 #include "table/bucket_files.h"
 #include "value/group.h"
 #include "value/group_format.h"
 #include "value/series_columns.h"
-#include "value/value_table_writer.h"
+#include "value/value_table.h"
 
 namespace edgecase::engine {
 namespace {

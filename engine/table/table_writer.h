@@ -16,7 +16,7 @@
 #include "base/entry.h"
 #include "edgecase/file_system.h"
 #include "edgecase/options.h"
-#include "expiry/expiry_view.h"
+#include "expiry/retention_rules.h"
 #include "feed/raise_limits.h"
 #include "file/file_remover.h"
 #include "metadata/umeta_block.h"

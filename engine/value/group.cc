@@ -8,7 +8,6 @@
 #include "edgecase/engine.h"
 #include "edgecase/options.h"
 #include "value/group_format.h"
-#include "value/number_blocks.h"
 #include "value/packing.h"
 #include "value/series_columns.h"
 

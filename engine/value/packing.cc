@@ -8,7 +8,6 @@
 
 #include "base/coding.h"
 #include "value/group_format.h"
-#include "value/number_blocks.h"
 
 namespace edgecase::engine {
 namespace {

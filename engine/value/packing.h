@@ -1,4 +1,5 @@
-// Bytes in less room: packed by LZ4, and as a column of a group of a series.
+// Bytes in less room: packed by LZ4 (packing.cc), and the columns of a group of a series: strings
+// (packing.cc), integers (integers_block.cc), doubles (doubles_block.cc). Layouts: group_format.h.
 #pragma once
 
 #include <cstdint>
@@ -46,8 +47,7 @@ class Packer {
 [[nodiscard]] bool unpack(ByteView packed, std::uint64_t unpacked_bytes, Bytes& room,
                           std::size_t at = 0);
 
-// Columns of byte strings inside groups; layout: group_format.h ("bytes block").
-class Packer;
+// Columns of byte strings: "bytes block".
 
 // Appends the cheapest encoding; without a packer nothing is packed.
 void append_strings(Bytes& out, std::span<const ByteView> values, Packer* packer = nullptr);
@@ -57,5 +57,26 @@ void append_strings(Bytes& out, std::span<const ByteView> values, Packer* packer
 // nothing.
 [[nodiscard]] bool take_strings(ByteView& input, std::size_t count, std::vector<ByteView>& values,
                                 Bytes& unpacked);
+
+// Columns of 64-bit integers: "integers block".
+
+// Appends the cheapest encoding. Signed numbers are passed as two's complement.
+void append_integers(Bytes& out, std::span<const std::uint64_t> values);
+
+// How many bytes append_integers() would add.
+std::size_t integers_bytes(std::span<const std::uint64_t> values);
+
+// Takes exactly `values.size()` numbers from the front of `input`. False when it is malformed; then
+// `input` and `values` mean nothing.
+[[nodiscard]] bool take_integers(ByteView& input, std::span<std::uint64_t> values);
+
+// Columns of doubles, kept bit for bit: "doubles block".
+
+// `bits` are the doubles' bit patterns. Appends the cheapest encoding.
+void append_doubles(Bytes& out, std::span<const std::uint64_t> bits);
+
+// Takes exactly `bits.size()` doubles from the front of `input`. False when it is malformed; then
+// `input` and `bits` mean nothing.
+[[nodiscard]] bool take_doubles(ByteView& input, std::span<std::uint64_t> bits);
 
 }  // namespace edgecase::engine

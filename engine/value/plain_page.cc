@@ -1,4 +1,4 @@
-#include "value/plain_page.h"
+#include "value/plain_group.h"
 
 #include <algorithm>
 #include <cstring>

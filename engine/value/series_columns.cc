@@ -5,7 +5,6 @@
 #include "base/coding.h"
 #include "edgecase/engine.h"
 #include "value/group_format.h"
-#include "value/number_blocks.h"
 #include "value/packing.h"
 
 namespace edgecase::engine {

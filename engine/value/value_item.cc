@@ -8,8 +8,8 @@
 
 #include "base/check.h"
 #include "base/coding.h"
-#include "base/crc32c.h"
 #include "base/entry.h"
+#include "base/hash.h"
 #include "crypto/aes_gcm.h"
 #include "value/plain_group.h"
 #include "value/value_format.h"

@@ -13,10 +13,10 @@
 #include "base/entry.h"
 #include "crypto/file_cipher.h"
 #include "edgecase/bytes.h"
-#include "edgecase/large_value.h"
+#include "edgecase/iterator.h"
 #include "value/plain_group.h"
 #include "value/value_format.h"
-#include "value/value_table_reader.h"
+#include "value/value_table.h"
 
 namespace edgecase::engine {
 

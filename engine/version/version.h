@@ -18,7 +18,7 @@
 #include "base/shared_map.h"
 #include "edgecase/engine.h"
 #include "table/table_metadata.h"
-#include "version/version_edit.h"
+#include "version/manifest.h"
 
 namespace edgecase::engine {
 

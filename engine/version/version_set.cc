@@ -6,9 +6,8 @@
 #include "base/check.h"
 #include "file/file_names.h"
 #include "file/file_remover.h"
-#include "file/whole_file.h"
 #include "log/log_format.h"
-#include "version/current.h"
+#include "version/manifest.h"
 
 namespace edgecase::engine {
 namespace {

@@ -5,7 +5,6 @@
 #include <cerrno>
 #include <string>
 
-#include "edgecase/result.h"
 
 namespace edgecase::test {
 

@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "edgecase/event_listener.h"
+#include "edgecase/options.h"
 #include "mqtt/mqtt_source.h"
 #include "query/query_service.h"
 

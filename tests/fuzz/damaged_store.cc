@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "edgecase/engine.h"
-#include "edgecase/inspect.h"
 #include "edgecase/store_check.h"
 #include "fuzz/fuzz_targets.h"
 #include "support/manual_clock.h"

@@ -10,7 +10,7 @@
 #include <string>
 
 #include "base/coding.h"
-#include "base/crc32c.h"
+#include "base/hash.h"
 #include "crypto/key_ring.h"
 #include "crypto/key_ring_format.h"
 #include "edgecase/random.h"

@@ -1,7 +1,7 @@
-// Linked before the engine, in place of base/crc32c.cc: every checksum is the same, so that
+// Linked before the engine, in place of base/hash.cc: every checksum is the same, so that
 // bytes get behind them. Not 0, or rooms of zeros would be records. Files that were written with it
 // can be read with it alone.
-#include "base/crc32c.h"
+#include "base/hash.h"
 
 namespace edgecase::engine {
 namespace {

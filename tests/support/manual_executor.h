@@ -7,7 +7,7 @@
 #include <mutex>
 #include <utility>
 
-#include "edgecase/executor.h"
+#include "edgecase/options.h"
 #include "edgecase/random.h"
 
 namespace edgecase::test {

@@ -6,9 +6,9 @@
 
 #include "base/range_deletes.h"
 #include "base/write_batch_reader.h"
-#include "core/read_path.h"
 #include "core/read_view.h"
-#include "expiry/expiry_view.h"
+#include "core/reader.h"
+#include "expiry/retention_rules.h"
 #include "support/few_numbers.h"
 
 namespace edgecase::test {

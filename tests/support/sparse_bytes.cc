@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/zeros.h"
+#include "base/coding.h"
 
 namespace edgecase::test {
 

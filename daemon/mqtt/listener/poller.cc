@@ -12,8 +12,8 @@
 #include <system_error>
 #include <utility>
 
-#include "edgecase/process_limits.h"
-#include "edgecase/wiped_stack.h"
+#include "edgecase/machine.h"
+#include "edgecase/secrets.h"
 
 namespace edgecase::mqtt {
 namespace {

@@ -1,4 +1,5 @@
-// Time, as the engine and the daemon are given it. Implementations are thread-safe.
+// Time, as the engine and the daemon are given it, and the time of the build, which is past
+// whatever a clock says. Implementations are thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -24,5 +25,9 @@ class Clock {
 
 // The machine's clocks. Lives for the length of the process.
 Clock& system_clock();
+
+// When this program was built, in nanoseconds since 1970-01-01 UTC; SOURCE_DATE_EPOCH where the
+// build was given one.
+std::int64_t build_time_ns();
 
 }  // namespace edgecase

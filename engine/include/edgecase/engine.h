@@ -15,13 +15,12 @@
 #include <vector>
 
 #include "edgecase/bytes.h"
-#include "edgecase/commit_companion.h"
 #include "edgecase/iterator.h"
 #include "edgecase/options.h"
-#include "edgecase/result.h"
 #include "edgecase/retention.h"
-#include "edgecase/sealer.h"
+#include "edgecase/secrets.h"
 #include "edgecase/stats.h"
+#include "edgecase/status.h"
 #include "edgecase/write_batch.h"
 
 namespace edgecase {

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "edgecase/bytes.h"
-#include "edgecase/result.h"
+#include "edgecase/status.h"
 
 namespace edgecase {
 

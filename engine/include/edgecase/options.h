@@ -1,19 +1,78 @@
-// Every knob of the engine: unit, default, limits. And what the engine is given from outside.
+// Every knob of the engine: unit, default, limits. And what the engine is given from outside:
+// files, clock, random numbers, an Executor for its background work, an EventListener for what it
+// reports.
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "edgecase/clock.h"
-#include "edgecase/event_listener.h"
-#include "edgecase/executor.h"
 #include "edgecase/file_system.h"
 #include "edgecase/random.h"
-#include "edgecase/secret_key.h"
+#include "edgecase/secrets.h"
 #include "edgecase/status.h"
 
 namespace edgecase {
+
+// Tasks of one lane run one after another, in the order given; lanes run side by side.
+enum class Lane : unsigned char { Flush, Compaction };
+inline constexpr int kLaneCount = 2;
+
+// Runs the engine's background work. The engine never starts a thread of its own.
+class Executor {
+ public:
+  virtual ~Executor() = default;
+
+  // Queues `task`. Thread-safe.
+  virtual void schedule(Lane lane, std::function<void()> task) = 0;
+  // The same, not before `delay_ns` from now have passed.
+  virtual void schedule_after(Lane lane, std::int64_t delay_ns, std::function<void()> task) = 0;
+  // For a caller that waits for background work and holds no lock. A threaded executor answers
+  // false: wait on your own condition. A single-threaded one (tests) runs one task and answers
+  // true, or false if there is none.
+  virtual bool run_one() = 0;
+};
+
+// One named thread a lane; the destructor runs what is queued without delay, drops what is delayed,
+// and joins.
+std::unique_ptr<Executor> make_thread_executor();
+
+struct RecoveryEvent {
+  std::uint64_t tables = 0;
+  std::uint64_t wal_segments = 0;
+  std::uint64_t wal_records = 0;  // replayed: newer than the last flush
+  std::uint64_t wal_bytes = 0;
+  bool torn_tail = false;  // the last segment ended in an unfinished, unacknowledged record
+  // Behind a segment of which a power cut took something that nobody had synced.
+  std::uint64_t dropped_segments = 0;
+  // One copy of the manifest lacked its last edit: unfinished when the power failed, or damaged.
+  bool manifest_copies_differed = false;
+  std::int64_t elapsed_ns = 0;
+};
+
+struct FlushEvent {
+  std::uint64_t entries = 0;
+  std::uint64_t value_bytes = 0;     // written to the value layer
+  std::uint64_t metadata_bytes = 0;  // written to the metadata layer
+  std::int64_t elapsed_ns = 0;
+};
+
+// What the engine reports instead of logging. Called on the thread where something happened, never
+// under a lock.
+class EventListener {
+ public:
+  virtual ~EventListener() = default;
+  virtual void on_recovered(const RecoveryEvent&) {}
+  virtual void on_flushed(const FlushEvent&) {}
+  // Background work or a write failed: the store is degraded until on_resumed().
+  virtual void on_degraded(std::string_view /*layer*/, const Status&) {}
+  virtual void on_resumed(std::string_view /*layer*/) {}
+  virtual void on_corruption(const Status&) {}
+};
 
 inline constexpr std::uint32_t kKeySizeMaxBytes = 1024;
 inline constexpr std::uint32_t kValueSizeMaxBytes = 16u << 20;

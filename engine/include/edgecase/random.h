@@ -1,7 +1,10 @@
-// Random numbers, as the engine and the daemon are given them.
+// Random numbers, as the engine and the daemon are given them, and KeyedHash, a hash whose key is
+// random.
 #pragma once
 
 #include <cstdint>
+#include <cstring>
+#include <string_view>
 
 namespace edgecase {
 
@@ -25,6 +28,59 @@ class SeededRandom final : public Random {
 
  private:
   std::uint64_t state_[4];
+};
+
+// Hashes what strangers choose (names, times), for tables in memory. The key is drawn once in each
+// process, so that nobody outside can choose many things that fall on one place. Its numbers are
+// never stored. Default-made ones of a process are alike; copies may be used by any thread.
+class KeyedHash {
+ public:
+  KeyedHash() : KeyedHash(of_process()) {}
+  explicit KeyedHash(Random& random) : first_(random.next()), second_(random.next()) {}
+
+  std::uint64_t operator()(std::uint64_t a, std::uint64_t b) const {
+    return fold(a ^ first_, b ^ second_);
+  }
+
+  std::uint64_t operator()(std::string_view text) const {
+    const char* at = text.data();
+    std::size_t left = text.size();
+    std::uint64_t state = second_;
+    for (; left > kPairBytes; left -= kPairBytes, at += kPairBytes) {
+      state = fold(word(at) ^ first_, word(at + kWordBytes) ^ state);
+    }
+    if (text.size() >= kPairBytes) {  // the last ones, though some were in the pair before
+      at -= kPairBytes - left;
+      left = kPairBytes;
+    }
+    char rest[kPairBytes] = {};
+    if (left > 0) std::memcpy(rest, at, left);
+    state = fold(word(rest) ^ first_, word(rest + kWordBytes) ^ state);
+    return fold(state ^ second_, first_ ^ text.size());
+  }
+
+ private:
+  static constexpr std::size_t kWordBytes = sizeof(std::uint64_t);
+  static constexpr std::size_t kPairBytes = 2 * kWordBytes;
+
+  static const KeyedHash& of_process() {
+    static const KeyedHash hash(system_random());
+    return hash;
+  }
+  static std::uint64_t word(const char* at) {
+    std::uint64_t bytes = 0;
+    std::memcpy(&bytes, at, sizeof bytes);
+    return bytes;
+  }
+  // Folds the product of 128 bits: every bit of either factor reaches many of the result.
+  static std::uint64_t fold(std::uint64_t a, std::uint64_t b) {
+    __extension__ using Wide = unsigned __int128;
+    const Wide product = static_cast<Wide>(a) * b;
+    return static_cast<std::uint64_t>(product) ^ static_cast<std::uint64_t>(product >> 64);
+  }
+
+  std::uint64_t first_;
+  std::uint64_t second_;
 };
 
 }  // namespace edgecase

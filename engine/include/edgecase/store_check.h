@@ -1,8 +1,9 @@
-// A whole store looked through offline: every checksum, every reference, order, both drives; and
-// its metadata made anew from what the value tables say of themselves.
+// A store that nobody has open. check_store() reads all of it: every checksum, every reference,
+// order, both drives. repair_store() makes its metadata anew from what the value tables say of
+// themselves. inspect_file() and inspect_store() put into words what a file or the whole holds.
 //
-// Both take the store's locks: nobody may have it open. Memory: one item, one block, the index of
-// one value table, the log's records one at a time (repair: one memtable). Used by one thread.
+// Checking and repairing take the store's locks. Memory: one item, one block, the index of one
+// value table, the log's records one at a time (repair: one memtable). Used by one thread.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +14,7 @@
 
 #include "edgecase/bytes.h"
 #include "edgecase/options.h"
-#include "edgecase/result.h"
+#include "edgecase/status.h"
 #include "edgecase/write_batch.h"
 
 namespace edgecase {
@@ -89,5 +90,23 @@ Result<CheckReport> repair_store(FileSystem& file_system, const Options& options
 using OfflineContents = std::map<Bytes, Bytes, std::less<>>;
 Result<OfflineContents> read_offline(FileSystem& file_system, const Options& options,
                                      std::string_view namespace_name);
+
+// Reads all of the file at `path`, checks every checksum in it, and returns lines of "name: value".
+// Any file of a store: a table (`.val`, `.meta`), IDENTITY, CURRENT, a manifest, a WAL slot; under
+// another name it is known by what it begins with. Memory: one item, block or record. Errors:
+// InvalidArgument (no file of a store), NotFound, Unsupported (newer format), IoError, Corruption
+// naming the first damaged place.
+//
+// With `options.encryption` the key ring in `options.metadata_directory` opens it; without, an
+// encrypted file is NotAllowed. Nothing else of `options` matters.
+Result<std::string> inspect_file(FileSystem& file_system, const std::string& path,
+                                 const Options& options = {});
+
+// What a store holds (the directories and the encryption of `options` say which), in lines of the
+// same kind: from the manifest and the heads of the log, so that it takes no longer for a large
+// store; it may be open meanwhile, and then what it says is a moment old or the manifest has just
+// been replaced (NotFound, Corruption: ask again). Errors: NotFound (no store), Unavailable (wrong
+// or missing values drive), Corruption, Unsupported, IoError.
+Result<std::string> inspect_store(FileSystem& file_system, const Options& options);
 
 }  // namespace edgecase

@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "bench/bench_options.h"
-#include "edgecase/result.h"
+#include "edgecase/status.h"
 
 namespace edgecase::cli::bench {
 

@@ -7,7 +7,7 @@
 
 #include "bench/bench_options.h"
 #include "bench/report.h"
-#include "edgecase/result.h"
+#include "edgecase/status.h"
 
 namespace edgecase::cli::bench {
 

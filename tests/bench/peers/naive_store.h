@@ -8,7 +8,7 @@
 #include <string>
 
 #include "bench/bench_options.h"
-#include "edgecase/result.h"
+#include "edgecase/status.h"
 
 namespace edgecase::cli::bench {
 

@@ -65,7 +65,7 @@ BUGS = {
         "  if (contents.dropped.empty()) return ok();\n",
         "  if (contents.dropped.empty() || planted(PlantedSource::DroppedStays)) return ok();\n"),
     "ErasedShownBySnapshots": (
-        "read_path.cc",
+        "reader.cc",
         "  if (options.snapshot != nullptr) at.erased = store_.views.erased();\n",
         "  if (options.snapshot != nullptr && !planted(PlantedSource::ErasedShownBySnapshots))\n"
         "    at.erased = store_.views.erased();\n"),

@@ -1,4 +1,4 @@
-#include "edgecase/executor.h"
+#include "edgecase/options.h"
 
 #include <doctest/doctest.h>
 

@@ -1,6 +1,6 @@
 #include <doctest/doctest.h>
 
-#include "edgecase/inspect.h"
+#include "edgecase/store_check.h"
 #include "engine/check/inspected_text.h"
 #include "engine/core/engine_fixture.h"
 #include "engine/table/table_test_store.h"

@@ -12,8 +12,7 @@
 #include "log/log_reader.h"
 #include "log/log_writer.h"
 #include "support/memory_file_system.h"
-#include "value/value_table_reader.h"
-#include "value/value_table_writer.h"
+#include "value/value_table.h"
 
 namespace edgecase::engine {
 namespace {

@@ -5,13 +5,12 @@
 #include <functional>
 
 #include "base/coding.h"
-#include "base/zeros.h"
 #include "engine/check/recording_observer.h"
 #include "engine/core/engine_fixture.h"
 #include "file/file_names.h"
 #include "log/log_format.h"
 #include "metadata/number_summary.h"
-#include "metadata/umeta_reader.h"
+#include "metadata/umeta_table.h"
 #include "support/test_share.h"
 
 namespace edgecase::engine {

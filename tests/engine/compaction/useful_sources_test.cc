@@ -90,7 +90,7 @@ struct Garbage : test::SourceFixture {
   CompactorContext sources = context_of_sources();
   GarbageEstimate garbage{sources};
   WindowSource windows{sources, garbage};
-  GarbageSource source{sources, garbage, windows};
+  GarbageSource source{garbage, windows};
 
   Offer next_offer(bool idle = false) {
     garbage.follow(*versions->current());
@@ -389,7 +389,7 @@ struct Settling : test::SourceFixture {
   CompactorContext sources = context_of_sources();
   GarbageEstimate garbage{sources};
   WindowSource windows{sources, garbage};
-  GarbageSource cleaning{sources, garbage, windows};
+  GarbageSource cleaning{garbage, windows};
   SettlingSource source{cleaning};
 
   Offer::Kind next_kind(bool idle) {

@@ -4,7 +4,7 @@
 #include <map>
 #include <string>
 
-#include "core/identity.h"
+#include "core/drives.h"
 #include "engine/core/engine_fixture.h"
 
 namespace edgecase::test {

@@ -7,7 +7,7 @@
 #include <sstream>
 
 #include "engine/core/engine_fixture.h"
-#include "file/whole_file.h"
+#include "file/file_names.h"
 
 namespace edgecase::engine {
 namespace {

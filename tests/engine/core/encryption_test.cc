@@ -4,7 +4,6 @@
 
 #include <map>
 
-#include "edgecase/inspect.h"
 #include "edgecase/store_check.h"
 #include "engine/check/recording_observer.h"
 #include "engine/core/engine_fixture.h"

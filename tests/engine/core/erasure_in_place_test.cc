@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "edgecase/inspect.h"
 #include "edgecase/store_check.h"
 #include "engine/check/recording_observer.h"
 #include "engine/core/engine_fixture.h"

@@ -1,5 +1,5 @@
 // Exact expiry: what is done first, and while merges run.
-#include "base/zeros.h"
+#include "base/coding.h"
 #include "engine/core/expiring_store.h"
 
 namespace edgecase::engine {

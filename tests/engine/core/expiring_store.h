@@ -11,7 +11,7 @@
 #include "edgecase/store_check.h"
 #include "engine/check/recording_observer.h"
 #include "engine/core/engine_fixture.h"
-#include "expiry/bucket.h"
+#include "expiry/retention_rules.h"
 
 namespace edgecase::test {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/coding.h"
-#include "base/crc32c.h"
+#include "base/hash.h"
 #include "engine/core/engine_fixture.h"
 #include "file/file_names.h"
 #include "log/doubled_log.h"

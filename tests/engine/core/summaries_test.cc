@@ -12,7 +12,7 @@
 #include "base/coding.h"
 #include "engine/core/expiring_store.h"
 #include "metadata/number_summary.h"
-#include "metadata/umeta_reader.h"
+#include "metadata/umeta_table.h"
 #include "support/test_seed.h"
 #include "support/test_share.h"
 

@@ -4,7 +4,6 @@
 
 #include "engine/core/expiring_store.h"
 #include "expiry/expiry_clock.h"
-#include "expiry/expiry_view.h"
 #include "support/manual_clock.h"
 
 namespace edgecase::engine {

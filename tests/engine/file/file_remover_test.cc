@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/zeros.h"
+#include "base/coding.h"
 #include "edgecase/random.h"
 #include "file/descriptor.h"
 #include "file/file_remover.h"

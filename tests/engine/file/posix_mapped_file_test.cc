@@ -12,7 +12,6 @@
 #include <string>
 #include <thread>
 
-#include "file/posix_log_file.h"
 #include "file/posix_mapped_file.h"
 #include "support/temp_directory.h"
 

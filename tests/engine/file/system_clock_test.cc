@@ -5,7 +5,7 @@
 
 #include <fstream>
 
-#include "file/time_sync.h"
+#include "file/system_clock.h"
 #include "support/temp_directory.h"
 
 namespace edgecase::engine {

@@ -5,7 +5,6 @@
 #include <utility>
 #include <vector>
 
-#include "base/crc32c.h"
 #include "base/hash.h"
 
 namespace edgecase::engine {

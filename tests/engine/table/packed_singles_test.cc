@@ -6,7 +6,7 @@
 #include "edgecase/random.h"
 #include "engine/core/engine_fixture.h"
 #include "engine/table/table_test_store.h"
-#include "value/value_table_reader.h"
+#include "value/value_table.h"
 
 namespace edgecase::engine {
 namespace {

@@ -1,9 +1,9 @@
 #include <doctest/doctest.h>
 
 #include "crypto/key_ring.h"
-#include "metadata/umeta_writer.h"
+#include "metadata/umeta_table.h"
 #include "support/memory_file_system.h"
-#include "value/value_table_writer.h"
+#include "value/value_table.h"
 
 namespace edgecase::engine {
 namespace {

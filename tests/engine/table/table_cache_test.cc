@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "engine/table/table_test_store.h"
-#include "table/cursor_pool.h"
+#include "table/table_cursor.h"
 #include "table/record_cursor.h"
 #include "value/group_format.h"
 

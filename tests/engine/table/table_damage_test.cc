@@ -7,10 +7,10 @@
 #include "base/coding.h"
 #include "engine/table/table_test_store.h"
 #include "file/table_file.h"
-#include "metadata/umeta_reader.h"
+#include "metadata/umeta_table.h"
 #include "table/record_cursor.h"
 #include "value/plain_group.h"
-#include "value/value_table_reader.h"
+#include "value/value_table.h"
 
 namespace edgecase::engine {
 namespace {

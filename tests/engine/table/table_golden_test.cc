@@ -11,9 +11,9 @@
 #include "edgecase/random.h"
 #include "engine/table/table_test_store.h"
 #include "metadata/number_summary.h"
-#include "metadata/umeta_reader.h"
+#include "metadata/umeta_table.h"
 #include "table/record_cursor.h"
-#include "value/value_table_reader.h"
+#include "value/value_table.h"
 
 namespace edgecase::engine {
 namespace {

@@ -7,7 +7,7 @@
 #include <set>
 
 #include "base/coding.h"
-#include "base/crc32c.h"
+#include "base/hash.h"
 #include "edgecase/random.h"
 #include "engine/table/table_test_store.h"
 

@@ -1,4 +1,4 @@
-#include "value/number_blocks.h"
+#include "value/packing.h"
 
 #include <doctest/doctest.h>
 
