@@ -14,8 +14,7 @@
 #include "other_names.h"
 #include "output.h"
 #include "reading_output.h"
-#include "wire/errors.h"
-#include "wire/version.h"
+#include "wire/contract.h"
 
 namespace edgecase::cli {
 namespace {

@@ -7,9 +7,9 @@
 
 #include "reading_output.h"
 #include "selection.h"
+#include "wire/contract.h"
 #include "wire/reading_format.h"
 #include "wire/reading_json.h"
-#include "wire/routes.h"
 #include "wire/selector.h"
 #include "wire/time_text.h"
 

@@ -21,8 +21,8 @@
 #include "output.h"
 #include "reading_output.h"
 #include "secure/tls_door.h"
-#include "wire/errors.h"
-#include "wire/routes.h"
+#include "wire/contract.h"
+#include "wire/escaping.h"
 
 namespace edgecase::cli {
 namespace {

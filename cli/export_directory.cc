@@ -21,9 +21,8 @@
 #include "reading_output.h"
 #include "selection.h"
 #include "target_file.h"
-#include "wire/errors.h"
+#include "wire/contract.h"
 #include "wire/reading_format.h"
-#include "wire/routes.h"
 #include "wire/selector.h"
 #include "wire/time_text.h"
 

@@ -20,9 +20,8 @@
 #include "output.h"
 #include "progress.h"
 #include "target_file.h"
-#include "wire/errors.h"
+#include "wire/contract.h"
 #include "wire/reading_format.h"
-#include "wire/routes.h"
 
 namespace edgecase::cli {
 namespace {

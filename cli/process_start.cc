@@ -18,7 +18,7 @@
 
 #include "edgecase/machine.h"
 #include "target_file.h"
-#include "wire/errors.h"
+#include "wire/contract.h"
 
 namespace edgecase::cli {
 namespace {

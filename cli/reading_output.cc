@@ -17,11 +17,10 @@
 #include "output.h"
 #include "selection.h"
 #include "target_file.h"
-#include "wire/errors.h"
+#include "wire/contract.h"
 #include "wire/reading_format.h"
-#include "wire/routes.h"
+#include "wire/tiers.h"
 #include "wire/time_text.h"
-#include "wire/window_columns.h"
 
 namespace edgecase::cli {
 namespace {

@@ -6,8 +6,8 @@
 
 #include "json_text.h"
 #include "mended_line.h"
+#include "wire/contract.h"
 #include "wire/names.h"
-#include "wire/routes.h"
 
 namespace edgecase::cli {
 namespace {

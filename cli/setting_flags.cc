@@ -4,7 +4,7 @@
 #include <cstdlib>
 
 #include "config/credentials.h"
-#include "config/settings_table.h"
+#include "config/settings.h"
 
 namespace edgecase::cli {
 namespace {

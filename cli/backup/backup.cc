@@ -24,8 +24,7 @@
 #include "output.h"
 #include "progress.h"
 #include "target_file.h"
-#include "wire/errors.h"
-#include "wire/routes.h"
+#include "wire/contract.h"
 #include "wire/selector.h"
 
 namespace edgecase::cli {

@@ -7,7 +7,7 @@
 
 #include "json_text.h"
 #include "target_file.h"
-#include "wire/version.h"
+#include "wire/contract.h"
 
 namespace edgecase::cli {
 namespace {

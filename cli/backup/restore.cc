@@ -15,8 +15,7 @@
 #include "output.h"
 #include "progress.h"
 #include "target_file.h"
-#include "wire/errors.h"
-#include "wire/routes.h"
+#include "wire/contract.h"
 
 namespace edgecase::cli {
 namespace {

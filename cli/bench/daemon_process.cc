@@ -13,10 +13,10 @@
 
 #include "edgecase/random.h"
 // tidy: allow include: HTTP over TLS is measured with what the daemon has itself
-#include "tls/own_certificate.h"
+#include "tls/tls_setup.h"
 // tidy: allow include: the same
-#include "tls/tls_client.h"
-#include "wire/routes.h"
+#include "tls/tls_ends.h"
+#include "wire/contract.h"
 
 namespace edgecase::cli::bench {
 namespace {

@@ -15,7 +15,7 @@
 #include "bench/workloads.h"
 #include "bench/ycsb_numbers.h"
 #include "edgecase/random.h"
-#include "wire/routes.h"
+#include "wire/contract.h"
 
 namespace edgecase::cli::bench {
 namespace {

@@ -10,7 +10,7 @@
 #include "bench/child_process.h"
 #include "edgecase/mutex.h"
 #include "edgecase/random.h"
-#include "wire/routes.h"
+#include "wire/contract.h"
 
 namespace edgecase::cli::bench {
 namespace {

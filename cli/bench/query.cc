@@ -8,7 +8,7 @@
 #include "bench/loads.h"
 #include "bench/report.h"
 #include "bench/workloads.h"
-#include "wire/routes.h"
+#include "wire/contract.h"
 
 namespace edgecase::cli::bench {
 namespace {

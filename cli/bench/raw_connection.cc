@@ -19,7 +19,7 @@
 #include <utility>
 
 // tidy: allow include: HTTP over TLS is measured with the end that the daemon has itself
-#include "tls/tls_client.h"
+#include "tls/tls_ends.h"
 
 namespace edgecase::cli::bench {
 namespace {

@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
-#include "wire/version.h"
+#include "wire/contract.h"
 
 namespace edgecase::cli::bench {
 namespace {

@@ -15,8 +15,7 @@
 #include "reading_output.h"
 #include "target_file.h"
 #include "time_arguments.h"
-#include "wire/errors.h"
-#include "wire/routes.h"
+#include "wire/contract.h"
 
 namespace edgecase::cli {
 namespace {

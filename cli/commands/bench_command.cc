@@ -15,7 +15,7 @@
 #include "commands/commands.h"
 #include "help_text.h"
 #include "output.h"
-#include "wire/errors.h"
+#include "wire/contract.h"
 
 namespace edgecase::cli {
 namespace {

@@ -17,7 +17,7 @@
 #include "progress.h"
 #include "reading_output.h"
 #include "setting_flags.h"
-#include "wire/errors.h"
+#include "wire/contract.h"
 
 namespace edgecase::cli {
 namespace {

@@ -12,8 +12,7 @@
 #include "manual/command_tree.h"
 #include "output.h"
 #include "reading_output.h"
-#include "wire/errors.h"
-#include "wire/routes.h"
+#include "wire/contract.h"
 #include "wire/selector.h"
 
 namespace edgecase::cli {

@@ -9,14 +9,14 @@
 #include "app/serve.h"
 #include "commands/commands.h"
 #include "commands/subcommand.h"
+#include "config/configuration.h"
 #include "config/credentials.h"
-#include "config/show.h"
 #include "help_text.h"
 #include "output.h"
 #include "reading_output.h"
 #include "setting_flags.h"
 #include "storage/drive.h"
-#include "wire/errors.h"
+#include "wire/contract.h"
 
 namespace edgecase::cli {
 namespace {

@@ -26,7 +26,7 @@
 #include "storage/drive.h"
 #include "storage/values_move.h"
 #include "target_file.h"
-#include "wire/errors.h"
+#include "wire/contract.h"
 
 namespace edgecase::cli {
 namespace {

@@ -13,8 +13,8 @@
 #include "output.h"
 #include "reading_output.h"
 #include "selection.h"
+#include "wire/contract.h"
 #include "wire/names.h"
-#include "wire/routes.h"
 
 namespace edgecase::cli {
 namespace {

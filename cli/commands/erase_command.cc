@@ -15,8 +15,7 @@
 #include "selection.h"
 #include "target_file.h"
 #include "time_arguments.h"
-#include "wire/errors.h"
-#include "wire/routes.h"
+#include "wire/contract.h"
 #include "wire/time_text.h"
 
 namespace edgecase::cli {

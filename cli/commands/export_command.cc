@@ -19,8 +19,7 @@
 #include "selection.h"
 #include "target_file.h"
 #include "time_arguments.h"
-#include "wire/errors.h"
-#include "wire/routes.h"
+#include "wire/contract.h"
 
 namespace edgecase::cli {
 namespace {

@@ -11,8 +11,7 @@
 #include "output.h"
 #include "reading_output.h"
 #include "time_arguments.h"
-#include "wire/errors.h"
-#include "wire/routes.h"
+#include "wire/contract.h"
 #include "wire/time_text.h"
 
 namespace edgecase::cli {

@@ -12,8 +12,8 @@
 #include "selection.h"
 #include "target_file.h"
 #include "time_arguments.h"
-#include "wire/errors.h"
-#include "wire/routes.h"
+#include "wire/contract.h"
+#include "wire/escaping.h"
 #include "wire/selector.h"
 
 namespace edgecase::cli {

@@ -12,9 +12,8 @@
 #include "output.h"
 #include "reading_output.h"
 #include "time_arguments.h"
-#include "wire/errors.h"
+#include "wire/contract.h"
 #include "wire/reading_format.h"
-#include "wire/routes.h"
 
 namespace edgecase::cli {
 namespace {

@@ -10,9 +10,8 @@
 #include "output.h"
 #include "progress.h"
 #include "reading_output.h"
-#include "wire/errors.h"
+#include "wire/contract.h"
 #include "wire/names.h"
-#include "wire/routes.h"
 
 namespace edgecase::cli {
 namespace {

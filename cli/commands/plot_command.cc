@@ -19,9 +19,8 @@
 #include "selection.h"
 #include "target_file.h"
 #include "time_arguments.h"
-#include "wire/errors.h"
+#include "wire/contract.h"
 #include "wire/reading_format.h"
-#include "wire/routes.h"
 #include "wire/time_text.h"
 
 namespace edgecase::cli {

@@ -10,8 +10,7 @@
 #include "reading_output.h"
 #include "selection.h"
 #include "time_arguments.h"
-#include "wire/errors.h"
-#include "wire/routes.h"
+#include "wire/contract.h"
 #include "wire/selector.h"
 #include "wire/time_text.h"
 

@@ -10,11 +10,10 @@
 #include "json_text.h"
 #include "output.h"
 #include "reading_output.h"
-#include "sign/signed_json.h"
+#include "sign/signature.h"
 #include "target_file.h"
 #include "time_arguments.h"
-#include "wire/errors.h"
-#include "wire/routes.h"
+#include "wire/contract.h"
 #include "wire/time_text.h"
 
 namespace edgecase::cli {

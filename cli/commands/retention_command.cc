@@ -14,9 +14,8 @@
 #include "reading_output.h"
 #include "selection.h"
 #include "time_arguments.h"
-#include "wire/errors.h"
-#include "wire/keeping.h"
-#include "wire/routes.h"
+#include "wire/contract.h"
+#include "wire/tiers.h"
 #include "wire/time_text.h"
 
 namespace edgecase::cli {

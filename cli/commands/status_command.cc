@@ -14,8 +14,7 @@
 #include "output.h"
 #include "reading_output.h"
 #include "status_summary.h"
-#include "wire/errors.h"
-#include "wire/routes.h"
+#include "wire/contract.h"
 #include "wire/time_text.h"
 
 namespace edgecase::cli {

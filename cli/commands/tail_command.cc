@@ -15,9 +15,8 @@
 #include "output.h"
 #include "reading_output.h"
 #include "selection.h"
-#include "wire/errors.h"
+#include "wire/contract.h"
 #include "wire/reading_format.h"
-#include "wire/routes.h"
 
 namespace edgecase::cli {
 namespace {

@@ -11,7 +11,7 @@
 #include "output.h"
 #include "reading_output.h"
 #include "time_arguments.h"
-#include "wire/routes.h"
+#include "wire/contract.h"
 #include "wire/selector.h"
 
 namespace edgecase::cli {

@@ -8,8 +8,7 @@
 #include "help_text.h"
 #include "output.h"
 #include "reading_output.h"
-#include "wire/errors.h"
-#include "wire/version.h"
+#include "wire/contract.h"
 
 namespace edgecase::cli {
 namespace {

@@ -14,10 +14,10 @@
 #include "output.h"
 #include "time_arguments.h"
 #include "value_argument.h"
+#include "wire/contract.h"
 #include "wire/decimal.h"
-#include "wire/errors.h"
+#include "wire/escaping.h"
 #include "wire/reading_format.h"
-#include "wire/routes.h"
 #include "wire/selector.h"
 #include "wire/time_text.h"
 

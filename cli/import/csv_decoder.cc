@@ -6,8 +6,8 @@
 
 #include "value_argument.h"
 #include "wire/authority.h"
-#include "wire/base64.h"
 #include "wire/decimal.h"
+#include "wire/escaping.h"
 #include "wire/names.h"
 #include "wire/reading_key.h"
 #include "wire/time_text.h"

@@ -8,7 +8,7 @@
 // closed, its first line.
 //
 // What export writes with --layout wide is known by its first line: `time`, and else names with a
-// slash. Its cells tell their types, a text by its quotes (daemon/http/wide_pieces.h).
+// slash. Its cells tell their types, a text by its quotes (daemon/http/reading_pieces.h).
 //
 // A file that is not EdgeCase's own says in its form which columns are what. It may be wide: a
 // column for each sensor, whose name is the column's; then a cell costs itself alone.

@@ -20,9 +20,9 @@
 #include "progress.h"
 #include "reading_output.h"
 #include "target_file.h"
-#include "wire/errors.h"
+#include "wire/contract.h"
+#include "wire/escaping.h"
 #include "wire/reading_format.h"
-#include "wire/routes.h"
 
 namespace edgecase::cli {
 namespace {

@@ -7,9 +7,9 @@
 
 #include "json_text.h"
 #include "output.h"
+#include "wire/contract.h"
 #include "wire/names.h"
 #include "wire/reading.h"
-#include "wire/routes.h"
 #include "wire/selector.h"
 
 namespace edgecase::cli {

@@ -13,7 +13,7 @@
 
 #include "edgecase/status.h"
 #include "import/csv_decoder.h"
-#include "wire/line_rules.h"
+#include "wire/line_names.h"
 #include "wire/reading.h"
 
 namespace edgecase::cli {

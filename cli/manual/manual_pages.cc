@@ -5,9 +5,8 @@
 
 #include "config/configuration.h"
 #include "config/settings.h"
-#include "config/settings_table.h"
 #include "help_text.h"
-#include "wire/version.h"
+#include "wire/contract.h"
 
 namespace edgecase::cli {
 namespace {

@@ -14,8 +14,7 @@
 #include "edgecase/mutex.h"
 #include "edgecase/status.h"
 #include "net/channel.h"
-#include "net/socket.h"
-#include "tls/tls_client.h"
+#include "tls/tls_ends.h"
 
 namespace edgecase::cli {
 

@@ -4,9 +4,7 @@
 #include <string>
 #include <utility>
 
-#include "app/expiry_watch.h"
 #include "app/process.h"
-#include "app/remedy.h"
 #include "app/setup.h"
 #include "app/store_faults.h"
 #include "auth/token_store.h"
@@ -23,12 +21,12 @@
 #include "ingest/redating.h"
 #include "mqtt/listener/mqtt_listener.h"
 #include "mqtt/mqtt_source.h"
-#include "mqtt/mqtt_test.h"
-#include "observe/engine_events.h"
+#include "mqtt/topic_rule.h"
+#include "observe/logger.h"
 #include "query/query_service.h"
 #include "retention/retention_service.h"
 #include "tiers/tier_maker.h"
-#include "tls/tls_server.h"
+#include "tls/tls_ends.h"
 #include "wire/time_text.h"
 
 namespace edgecase::app {

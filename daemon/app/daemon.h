@@ -21,7 +21,7 @@ namespace edgecase::app {
 
 class Daemon {
  public:
-  // Directories are prepared already (remedy.h). Errors: the engine's, the listeners', the
+  // Directories are prepared already (store_faults.h). Errors: the engine's, the listeners', the
   // MQTT source's. A broker that is down is none: the source goes on trying.
   static Result<std::unique_ptr<Daemon>> start(const config::Configuration& configuration,
                                                observe::Logger& logger, observe::Metrics& metrics);

@@ -14,7 +14,7 @@
 #include <cstdlib>  // defines __GLIBC__ where it is so
 #include <cstring>
 
-#include "tls/tls_server.h"
+#include "tls/tls_ends.h"
 
 #ifdef __GLIBC__
 #include <malloc.h>

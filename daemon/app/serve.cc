@@ -15,16 +15,15 @@
 
 #include "app/daemon.h"
 #include "app/process.h"
-#include "app/remedy.h"
 #include "app/setup.h"
+#include "app/store_faults.h"
 #include "config/credentials.h"
-#include "config/settings_table.h"
+#include "config/settings.h"
 #include "mqtt/mqtt_source.h"
 #include "mqtt/topic_rule.h"
 #include "observe/logger.h"
 #include "observe/metrics.h"
-#include "wire/errors.h"
-#include "wire/version.h"
+#include "wire/contract.h"
 
 namespace edgecase::app {
 namespace {

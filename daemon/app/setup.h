@@ -1,5 +1,5 @@
 // Makes the daemon's parts as its settings say: the audit log, the forwarder, moves of undated
-// readings, the listeners.
+// readings, the listeners, the clock (StoreClock).
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,10 @@
 #include "auth/token_store.h"
 #include "config/configuration.h"
 #include "config/settings.h"
+#include "edgecase/clock.h"
+#include "edgecase/engine.h"
 #include "edgecase/random.h"
+#include "edgecase/stats.h"
 #include "edgecase/status.h"
 #include "forward/forwarding.h"
 #include "ingest/redating.h"
@@ -18,7 +21,7 @@
 #include "observe/logger.h"
 #include "retention/eviction.h"
 #include "tiers/tier_maker.h"
-#include "tls/tls_server.h"
+#include "tls/tls_ends.h"
 
 namespace edgecase::app {
 
@@ -97,5 +100,54 @@ struct SettingChanges {
   std::string now, at_restart;  // keys, with commas between them
 };
 SettingChanges changes_of(const config::Settings& before, const config::Settings& after);
+
+// The store's clock, and the watch over what it makes expire.
+
+// The machine's clock, as far as what the store knows bears it out: behind the latest time that it
+// has known it is not trusted, unless a time server confirms it. The engine itself is given the
+// machine's. Thread-safe once follow() was called.
+class StoreClock final : public Clock {
+ public:
+  // How exactly the store knows it over a crash.
+  static constexpr std::int64_t kBehindMaxNs = 60'000'000'000;
+
+  explicit StoreClock(Clock& machine) : machine_(machine) {}
+  // From now on; the engine outlives whoever asks for trust().
+  void follow(Engine& engine) { engine_ = &engine; }
+
+  std::int64_t wall_ns() const override { return machine_.wall_ns(); }
+  std::int64_t boot_ns() const override { return machine_.boot_ns(); }
+  bool synchronised() const override { return machine_.synchronised(); }
+
+  ClockTrust trust() const override {
+    if (machine_.trust() == ClockTrust::Untrusted || engine_ == nullptr) return machine_.trust();
+    std::int64_t latest_ns = 0;
+    const bool is_behind = !__builtin_add_overflow(machine_.wall_ns(), kBehindMaxNs, &latest_ns) &&
+                           latest_ns < engine_->expiry_now_ns();
+    return is_behind && !synchronised() ? ClockTrust::Untrusted : ClockTrust::Trusted;
+  }
+
+ private:
+  Clock& machine_;
+  Engine* engine_ = nullptr;
+};
+
+// Says in the log, and of what is held in the audit log too, when expiry stops to go with the clock
+// and when it does again. One thread.
+class ExpiryWatch {
+ public:
+  // Both outlive it.
+  ExpiryWatch(observe::Logger& logger, audit::AuditLog& audit) : logger_(logger), audit_(audit) {}
+
+  void look(const ExpiryStats& stats);
+
+ private:
+  void note(const char* operation, std::uint64_t bytes);
+
+  observe::Logger& logger_;
+  audit::AuditLog& audit_;
+  ExpiryWait wait_ = ExpiryWait::None;
+  std::uint64_t held_bytes_ = 0;
+};
 
 }  // namespace edgecase::app

@@ -6,7 +6,7 @@
 #include <chrono>
 #include <utility>
 
-#include "audit/head_file.h"
+#include "audit/page.h"
 #include "edgecase/secrets.h"
 
 namespace edgecase::audit {

@@ -3,7 +3,7 @@
 
 #include "audit/audit_log.h"
 #include "audit/audit_reader.h"
-#include "audit/head_file.h"
+#include "audit/page.h"
 
 namespace edgecase::audit {
 

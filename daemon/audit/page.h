@@ -1,4 +1,6 @@
-// A page of the audit log: records that one commit took along, as one entry of the engine, with one
+// The audit log as bytes: its pages, and its head beside the values.
+//
+// A page: records that one commit took along, as one entry of the engine, with one
 // hash. Most are like others of their page but for time and counts: what is alike is there once.
 // Pure functions; any thread.
 //
@@ -154,5 +156,16 @@ class SparePages {
   auth::Digest hash_{};  // of the last frame
   std::vector<Record> found_;
 };
+
+// The head of the audit log beside the values, on the other drive than the log itself: who cuts the
+// log's end off has to change both. A line of text and its SHA-256, replaced atomically.
+//
+// In the values directory; the engine leaves names alone that are not its own.
+inline constexpr char kHeadFileName[] = "AUDIT-HEAD";
+
+// Durable on return.
+Status write_head_file(FileSystem& file_system, const std::string& directory, const Mark& head);
+// nullopt: there is none. Corruption: it is not what was written.
+Result<std::optional<Mark>> read_head_file(FileSystem& file_system, const std::string& directory);
 
 }  // namespace edgecase::audit

@@ -1,4 +1,4 @@
-// MemoryCatalog's end of an erasure: records that go, numbers that stay used.
+// The catalog's end of an erasure: records that go, numbers that stay used.
 #include <algorithm>
 #include <set>
 #include <tuple>
@@ -6,12 +6,11 @@
 
 #include "catalog/catalog.h"
 #include "catalog/catalog_format.h"
-#include "catalog/memory_catalog.h"
 
 namespace edgecase::catalog {
 
-std::vector<DeviceEntry> MemoryCatalog::devices(std::string_view namespace_name,
-                                                std::string_view device_glob) const {
+std::vector<DeviceEntry> Catalog::devices(std::string_view namespace_name,
+                                          std::string_view device_glob) const {
   std::vector<DeviceEntry> entries;
   for (const std::uint32_t row : select_device_rows(namespace_name, device_glob)) {
     auto entry = device_at(row);
@@ -20,8 +19,8 @@ std::vector<DeviceEntry> MemoryCatalog::devices(std::string_view namespace_name,
   return entries;
 }
 
-std::vector<std::uint32_t> MemoryCatalog::select_device_rows(std::string_view namespace_name,
-                                                             std::string_view device_glob) const {
+std::vector<std::uint32_t> Catalog::select_device_rows(std::string_view namespace_name,
+                                                       std::string_view device_glob) const {
   std::vector<std::uint32_t> rows;
   const ReaderLock lock(mutex_);
   if (!namespace_name.empty() && wire::is_literal(device_glob)) {
@@ -50,12 +49,12 @@ std::vector<std::uint32_t> MemoryCatalog::select_device_rows(std::string_view na
   return rows;
 }
 
-std::uint32_t MemoryCatalog::device_rows() const {
+std::uint32_t Catalog::device_rows() const {
   const ReaderLock lock(mutex_);
   return static_cast<std::uint32_t>(devices_.size());
 }
 
-Result<DeviceEntry> MemoryCatalog::device_at(std::uint32_t row) const {
+Result<DeviceEntry> Catalog::device_at(std::uint32_t row) const {
   const ReaderLock lock(mutex_);
   if (row >= devices_.size()) return not_found("no device has this row");
   const DeviceRow& device = devices_[row];
@@ -64,8 +63,7 @@ Result<DeviceEntry> MemoryCatalog::device_at(std::uint32_t row) const {
   return DeviceEntry{owner.name, std::string(device.name), owner.id, device.id, device.origin};
 }
 
-Status MemoryCatalog::plan_erasure(const Erased& erased, const SpanTaker& take,
-                                   WriteBatch& batch) const {
+Status Catalog::plan_erasure(const Erased& erased, const SpanTaker& take, WriteBatch& batch) const {
   std::set<NamespaceId> marked;
   for (const RecordKind kind : {RecordKind::Device, RecordKind::Sensor}) {
     for (const DeviceEntry& device : erased.devices) {
@@ -108,7 +106,7 @@ Status MemoryCatalog::plan_erasure(const Erased& erased, const SpanTaker& take,
 }
 
 // With mutex_ held alone.
-void MemoryCatalog::forget_series(std::uint32_t series_row) {
+void Catalog::forget_series(std::uint32_t series_row) {
   SensorRow& series = series_[series_row];
   if (series.name.empty()) return;
   sensor_names_.give_back(series.name);
@@ -118,7 +116,7 @@ void MemoryCatalog::forget_series(std::uint32_t series_row) {
   if (std::exchange(series.durable, false)) --durable_series_;
 }
 
-void MemoryCatalog::forget(const Erased& erased) {
+void Catalog::forget(const Erased& erased) {
   const WriterLock lock(mutex_);
   ++generation_;
   for (const DeviceEntry& device : erased.devices) {

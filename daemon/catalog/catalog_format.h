@@ -15,7 +15,7 @@
 //     3   F       namespace id, the first device id not used yet; each 4 bytes big-endian, for each
 //                 namespace of which a device was erased
 //     4   D       the first sensor id not used yet, 4 bytes big-endian; where a sensor was erased
-//     5   S       its identity (wire/identity.h), empty where it is that of its names. Version 1
+//     5   S       its identity (wire/names.h), empty where it is that of its names. Version 1
 //                 had none: the first line that comes for the series says it, and is recorded
 //     6   D       the number of its origin (catalog.h), 4 bytes big-endian; none: nobody's yet
 //     7   D       what its origin calls it, where that is not its name

@@ -4,24 +4,24 @@
 #include <tuple>
 #include <utility>
 
-#include "catalog/memory_catalog.h"
+#include "catalog/catalog.h"
 #include "wire/names.h"
 
 namespace edgecase::catalog {
 
-Status MemoryCatalog::count_limit(const std::string& what, std::size_t limit) {
+Status Catalog::count_limit(const std::string& what, std::size_t limit) {
   return limit_reached("the limit of " + std::to_string(limit) + " " + what +
                        " is reached (setting limits." + what + ")");
 }
 
-Status MemoryCatalog::names_limit() const {
+Status Catalog::names_limit() const {
   return limit_reached("the names of devices and series take the " +
                        std::to_string(limits_.memory_bytes >> 20) +
                        " MiB of memory that are theirs (setting storage.memory-limit)");
 }
 
-void MemoryCatalog::add_sensor_name(std::string_view name, std::set<std::string_view>& tails,
-                                    Growth& growth) const {
+void Catalog::add_sensor_name(std::string_view name, std::set<std::string_view>& tails,
+                              Growth& growth) const {
   const std::string_view tail = name.substr(SensorNames::head_bytes(name));
   growth.names_bytes += name.size() - tail.size();
   if (tail.empty() || sensor_names_.has_tail(tail) || !tails.insert(tail).second) return;
@@ -30,8 +30,8 @@ void MemoryCatalog::add_sensor_name(std::string_view name, std::set<std::string_
 }
 
 // A batch over a limit creates nothing, so that smaller ones still fit.
-Status MemoryCatalog::check_room(std::span<const wire::Reading> readings,
-                                 const std::vector<std::size_t>& missed) const {
+Status Catalog::check_room(std::span<const wire::Reading> readings,
+                           const std::vector<std::size_t>& missed) const {
   const std::size_t devices = devices_.size() - dropped_devices_;
   const std::size_t series = series_.size() - dropped_series_;
   const bool fits =
@@ -71,13 +71,13 @@ Status MemoryCatalog::check_room(std::span<const wire::Reading> readings,
 }
 
 // The store's own do not count: `_rejected` is for what could not be stored elsewhere.
-std::size_t MemoryCatalog::counted_namespaces() const {
+std::size_t Catalog::counted_namespaces() const {
   return static_cast<std::size_t>(std::count_if(
       namespaces_.begin(), namespaces_.end(),
       [](const NamespaceRow& each) { return !each.name.empty() && !each.name.starts_with('_'); }));
 }
 
-std::vector<Refusal> MemoryCatalog::unfit(std::span<const wire::Reading> readings) const {
+std::vector<Refusal> Catalog::unfit(std::span<const wire::Reading> readings) const {
   std::vector<Refusal> refused;
   std::set<std::string_view> new_namespaces;
   std::set<std::pair<std::string_view, std::string_view>> new_devices;

@@ -3,15 +3,15 @@
 #include <limits>
 #include <utility>
 
+#include "catalog/catalog.h"
 #include "catalog/catalog_format.h"
-#include "catalog/memory_catalog.h"
 #include "edgecase/store_check.h"
 #include "wire/names.h"
 #include "wire/reading_key.h"
 
 namespace edgecase::catalog {
 
-// MemoryCatalog's beginning: from the engine's records to tables.
+// The catalog's beginning: from the engine's records to tables.
 
 namespace {
 
@@ -21,7 +21,7 @@ std::string where(NamespaceId id, std::uint32_t device) {
 
 }  // namespace
 
-Status MemoryCatalog::load() {
+Status Catalog::load() {
   if (engine_.find_namespace(kRepairedNamespace).ok()) recovery_ = std::make_unique<Recovery>();
   EC_TRY(open_namespace());
   for (const NamespaceInfo& info : engine_.namespaces()) {
@@ -43,7 +43,7 @@ Status MemoryCatalog::load() {
   return ok();
 }
 
-Status MemoryCatalog::open_namespace() {
+Status Catalog::open_namespace() {
   auto found = engine_.find_namespace(kCatalogNamespace);
   if (found.ok()) {
     catalog_namespace_ = found->id;
@@ -89,7 +89,7 @@ Status MemoryCatalog::open_namespace() {
 
 // Namespaces of readings come after the layout record. Those who repaired a store before there was
 // a mark left none.
-Status MemoryCatalog::mark_repaired_before() {
+Status Catalog::mark_repaired_before() {
   const std::vector<NamespaceInfo> known = engine_.namespaces();
   if (std::none_of(known.begin(), known.end(), [](const NamespaceInfo& info) {
         return wire::is_readable_namespace(info.name);
@@ -102,7 +102,7 @@ Status MemoryCatalog::mark_repaired_before() {
   return ok();
 }
 
-Status MemoryCatalog::load_records() {
+Status Catalog::load_records() {
   ReadOptions options;
   options.on_damage = [this](const DamagedKeys&) EC_REQUIRES(mutex_) { note_damage(); };
   EC_ASSIGN_OR_RETURN(const auto iterator, engine_.scan(catalog_namespace_, {}, options));
@@ -119,7 +119,7 @@ Status MemoryCatalog::load_records() {
   return ok();
 }
 
-Status MemoryCatalog::load_record(ByteView key_bytes, ByteView value) {
+Status Catalog::load_record(ByteView key_bytes, ByteView value) {
   EC_ASSIGN_OR_RETURN(const RecordKey key, decode_record_key(key_bytes));
   if (key.kind == RecordKind::Format) return ok();
   EC_ASSIGN_OR_RETURN(const ByteView name, decode_record_field(value, FieldTag::Name));
@@ -142,8 +142,8 @@ Status MemoryCatalog::load_record(ByteView key_bytes, ByteView value) {
   return load_series(namespace_row, key, name, value);
 }
 
-Status MemoryCatalog::load_device(std::uint32_t namespace_row, std::uint32_t id, ByteView name,
-                                  ByteView value) {
+Status Catalog::load_device(std::uint32_t namespace_row, std::uint32_t id, ByteView name,
+                            ByteView value) {
   EC_ASSIGN_OR_RETURN(const ByteView next, find_record_field(value, FieldTag::NextSensor));
   std::uint32_t row = kNoRow;
   if (find_device_row(namespace_row, name) == kNoRow) {
@@ -161,8 +161,8 @@ Status MemoryCatalog::load_device(std::uint32_t namespace_row, std::uint32_t id,
   return load_origin(row, value);
 }
 
-Status MemoryCatalog::load_series(std::uint32_t namespace_row, const RecordKey& key, ByteView name,
-                                  ByteView value) {
+Status Catalog::load_series(std::uint32_t namespace_row, const RecordKey& key, ByteView name,
+                            ByteView value) {
   std::uint32_t device_row = kNoRow;
   if (recovery_ != nullptr) {
     device_row = recovered_device(namespace_row, key.device);
@@ -191,7 +191,7 @@ Status MemoryCatalog::load_series(std::uint32_t namespace_row, const RecordKey& 
   return ok();
 }
 
-// MemoryCatalog after a repair: numbers under which readings lie and whose names are lost get names
+// The catalog after a repair: numbers under which readings lie and whose names are lost get names
 // in their place, so that they are never given to another device and their readings can be had.
 
 namespace {
@@ -219,7 +219,7 @@ Bytes first_key_of(std::uint64_t prefix) {
 
 }  // namespace
 
-std::uint32_t MemoryCatalog::recovered_device(std::uint32_t namespace_row, std::uint32_t id) {
+std::uint32_t Catalog::recovered_device(std::uint32_t namespace_row, std::uint32_t id) {
   const auto known = recovery_->devices.find({namespace_row, id});
   if (known != recovery_->devices.end()) return known->second;
   const std::string name = placeholder(id, [&](const std::string& each) EC_REQUIRES_SHARED(mutex_) {
@@ -230,7 +230,7 @@ std::uint32_t MemoryCatalog::recovered_device(std::uint32_t namespace_row, std::
   return row;
 }
 
-std::uint32_t MemoryCatalog::recovered_series(std::uint32_t device_row, std::uint32_t id) {
+std::uint32_t Catalog::recovered_series(std::uint32_t device_row, std::uint32_t id) {
   const auto known = recovery_->series.find({device_row, id});
   if (known != recovery_->series.end()) return known->second;
   const std::string name = placeholder(id, [&](const std::string& each) EC_REQUIRES_SHARED(mutex_) {
@@ -243,7 +243,7 @@ std::uint32_t MemoryCatalog::recovered_series(std::uint32_t device_row, std::uin
 
 // Some records cannot be read. From here on what they would have named is made up, as after a
 // repair.
-void MemoryCatalog::note_damage() {
+void Catalog::note_damage() {
   is_damaged_ = true;
   if (recovery_ != nullptr) return;
   recovery_ = std::make_unique<Recovery>();
@@ -255,7 +255,7 @@ void MemoryCatalog::note_damage() {
 
 // Nothing of it is written: a repair may bring the records back. Numbers that are lost with them
 // are not given to others.
-void MemoryCatalog::recover_for_now() {
+void Catalog::recover_for_now() {
   constexpr std::uint32_t kDevicesPassedOver = 1u << 20;
   constexpr std::uint32_t kSensorsPassedOver = 1u << 16;
   const auto pass_over = [](std::uint32_t& next, std::uint32_t count) {
@@ -281,7 +281,7 @@ void MemoryCatalog::recover_for_now() {
 }
 
 // One seek a series, whatever it holds.
-Status MemoryCatalog::recover_numbers_of(std::uint32_t namespace_row) {
+Status Catalog::recover_numbers_of(std::uint32_t namespace_row) {
   ReadOptions options = is_damaged_ ? without_damaged() : ReadOptions();
   options.fill_cache = false;
   EC_ASSIGN_OR_RETURN(const auto iterator,
@@ -302,7 +302,7 @@ Status MemoryCatalog::recover_numbers_of(std::uint32_t namespace_row) {
 }
 
 // Rules that are left count, too: what they hide belongs to those who had the number.
-void MemoryCatalog::pass_over_numbers_of_rules() {
+void Catalog::pass_over_numbers_of_rules() {
   for (const RetentionRule& rule : engine_.retention_rules()) {
     if (rule.prefix.size() < 4) continue;
     Bytes padded = rule.prefix;
@@ -315,7 +315,7 @@ void MemoryCatalog::pass_over_numbers_of_rules() {
   }
 }
 
-Status MemoryCatalog::write_recovered() {
+Status Catalog::write_recovered() {
   constexpr std::uint32_t kRecordsPerBatch = 10'000;
   WriteBatch batch;
   const auto write_if = [&](bool full) -> Status {
@@ -355,7 +355,7 @@ Status MemoryCatalog::write_recovered() {
   return ok();
 }
 
-Status MemoryCatalog::recover_numbers() {
+Status Catalog::recover_numbers() {
   const auto namespaces = static_cast<std::uint32_t>(namespaces_.size());
   for (std::uint32_t row = 0; row < namespaces; ++row) EC_TRY(recover_numbers_of(row));
   pass_over_numbers_of_rules();

@@ -1,8 +1,8 @@
-// MemoryCatalog's lookups: series by their names, and by selectors in the order of their names.
+// The catalog's lookups: series by their names, and by selectors in the order of their names.
 #include <algorithm>
 #include <utility>
 
-#include "catalog/memory_catalog.h"
+#include "catalog/catalog.h"
 #include "wire/names.h"
 
 namespace edgecase::catalog {
@@ -49,8 +49,8 @@ Result<wire::Identity> identity_of(const SeriesEntry& entry) {
                         std::string(wire::kValueField)};
 }
 
-Result<SeriesEntry> MemoryCatalog::find(std::string_view namespace_name, std::string_view device,
-                                        std::string_view sensor) const {
+Result<SeriesEntry> Catalog::find(std::string_view namespace_name, std::string_view device,
+                                  std::string_view sensor) const {
   const ReaderLock lock(mutex_);
   const std::uint32_t namespace_row = find_namespace_row(namespace_name);
   if (namespace_row == kNoRow && namespace_name != wire::kDefaultNamespace)
@@ -69,9 +69,9 @@ Result<SeriesEntry> MemoryCatalog::find(std::string_view namespace_name, std::st
   return entry_of(series_row);
 }
 
-std::vector<SeriesRow> MemoryCatalog::rows_of(std::string_view namespace_name,
-                                              std::span<const wire::Selector> selectors,
-                                              RowOrder order) const {
+std::vector<SeriesRow> Catalog::rows_of(std::string_view namespace_name,
+                                        std::span<const wire::Selector> selectors,
+                                        RowOrder order) const {
   std::vector<SeriesRow> rows;
   const ReaderLock lock(mutex_);
   std::vector<std::uint32_t> owners;
@@ -97,9 +97,9 @@ std::vector<SeriesRow> MemoryCatalog::rows_of(std::string_view namespace_name,
 }
 
 // In the order of their names, each once.
-void MemoryCatalog::append_devices_of(std::uint32_t namespace_row,
-                                      std::span<const wire::Selector> selectors,
-                                      std::vector<std::uint32_t>& devices) const {
+void Catalog::append_devices_of(std::uint32_t namespace_row,
+                                std::span<const wire::Selector> selectors,
+                                std::vector<std::uint32_t>& devices) const {
   const bool are_named =
       std::all_of(selectors.begin(), selectors.end(),
                   [](const wire::Selector& each) { return wire::is_literal(each.device); });
@@ -127,9 +127,8 @@ void MemoryCatalog::append_devices_of(std::uint32_t namespace_row,
 }
 
 // Each once.
-void MemoryCatalog::append_series_of(std::uint32_t device_row,
-                                     std::span<const wire::Selector> selectors, RowOrder order,
-                                     std::vector<SeriesRow>& rows) const {
+void Catalog::append_series_of(std::uint32_t device_row, std::span<const wire::Selector> selectors,
+                               RowOrder order, std::vector<SeriesRow>& rows) const {
   const auto before = static_cast<std::ptrdiff_t>(rows.size());
   std::vector<std::string_view> globs;
   for (const wire::Selector& each : selectors) {
@@ -170,7 +169,7 @@ void MemoryCatalog::append_series_of(std::uint32_t device_row,
   rows.erase(std::unique(rows.begin() + before, rows.end()), rows.end());
 }
 
-SeriesEntry MemoryCatalog::entry_of(std::uint32_t series_row) const {
+SeriesEntry Catalog::entry_of(std::uint32_t series_row) const {
   const SensorRow& series = series_[series_row];
   const DeviceRow& device = devices_[series.device_row];
   const bool is_of_names =
@@ -179,18 +178,18 @@ SeriesEntry MemoryCatalog::entry_of(std::uint32_t series_row) const {
           id_of(series), is_of_names ? Bytes() : identity_bytes_of(series)};
 }
 
-Result<SeriesEntry> MemoryCatalog::series_at(SeriesRow row) const {
+Result<SeriesEntry> Catalog::series_at(SeriesRow row) const {
   const ReaderLock lock(mutex_);
   if (row >= series_.size() || !series_[row].durable) return not_found("the series is gone");
   return entry_of(row);
 }
 
-std::uint32_t MemoryCatalog::device_row_of(SeriesRow row) const {
+std::uint32_t Catalog::device_row_of(SeriesRow row) const {
   const ReaderLock lock(mutex_);
   return row < series_.size() && series_[row].durable ? series_[row].device_row : kNoDevice;
 }
 
-bool MemoryCatalog::read_series(SeriesRow row, SeriesEntry& entry, wire::Identity& identity) const {
+bool Catalog::read_series(SeriesRow row, SeriesEntry& entry, wire::Identity& identity) const {
   const ReaderLock lock(mutex_);
   if (row >= series_.size() || !series_[row].durable) return false;
   const SensorRow& series = series_[row];
@@ -206,8 +205,8 @@ bool MemoryCatalog::read_series(SeriesRow row, SeriesEntry& entry, wire::Identit
   return wire::read_identity(own, device.name, entry.sensor, identity);
 }
 
-bool MemoryCatalog::read_names(SeriesRow row, std::string& namespace_name, std::string& device,
-                               std::string& sensor) const {
+bool Catalog::read_names(SeriesRow row, std::string& namespace_name, std::string& device,
+                         std::string& sensor) const {
   const ReaderLock lock(mutex_);
   if (row >= series_.size() || !series_[row].durable) return false;
   const SensorRow& series = series_[row];

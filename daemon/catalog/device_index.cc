@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "catalog/catalog.h"
-#include "catalog/device_records.h"
 #include "edgecase/options.h"
 
 namespace edgecase::catalog {

@@ -1,4 +1,4 @@
-#include "catalog/device_records.h"
+#include "catalog/device_index.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "catalog/device_index.h"
-#include "catalog/device_records.h"
 #include "wire/selector.h"
 
 namespace edgecase::catalog {

@@ -1,4 +1,4 @@
-// Names in memory: texts that are kept once, and the ids that stand for them.
+// The tables of the catalog in memory: names that are kept once, the ids that stand for them, rows.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,8 @@
 #include <utility>
 #include <vector>
 
-#include "wire/identity.h"
+#include "edgecase/engine.h"
+#include "wire/names.h"
 
 namespace edgecase::catalog {
 
@@ -135,7 +136,7 @@ class NameIndex {
 
 // Keeps texts that several series have in common once each, as rows of a table: the tags of a tag
 // set, the bytes of an identity. Who has a text gives it back; nothing of it is left in memory once
-// nobody has it. For MemoryCatalog and IdentityTable. Thread-compatible.
+// nobody has it. For Catalog and IdentityTable. Thread-compatible.
 class SharedTexts {
  public:
   // `names` holds the texts, and outlives the table; `seed` as of NameIndex.
@@ -191,7 +192,7 @@ class SharedTexts {
 
 // Names of sensors as the catalog keeps them: what line protocol's tags put in braces at a name's
 // end is mostly that of other fields of the same tag set, and is kept once for all of them. For
-// MemoryCatalog. Thread-compatible.
+// Catalog. Thread-compatible.
 class SensorNames {
  public:
   // Empty: of what is gone.
@@ -265,7 +266,7 @@ class SensorNames {
 };
 
 // The table of series' identities, as far as their names do not say them, in four bytes each. Texts
-// that several series have in common are kept once. See wire/identity.h. Thread-compatible.
+// that several series have in common are kept once. See wire/names.h. Thread-compatible.
 class IdentityTable {
  public:
   // What a series' row holds.
@@ -299,6 +300,43 @@ class IdentityTable {
   std::vector<std::string_view> keys_;
   std::map<std::string_view, std::uint32_t> keys_index_;
   SharedTexts bodies_;  // parent: the number of their keys
+};
+
+// The catalog's rows. Rows are only ever added: one that has no name is of what is gone.
+
+// Whose a device is: the store that its readings come from, by the number that it has here
+// (ingest/origins.h). A name is of the first that writes to it; of another one's device of that
+// name, `~` and a hash come behind it.
+using OriginNumber = std::uint32_t;
+inline constexpr OriginNumber kOwnOrigin = 0;          // written here
+inline constexpr OriginNumber kNoOrigin = UINT32_MAX;  // nobody's yet: restored, or of before
+
+struct NamespaceRow {
+  std::string name;
+  NamespaceId id = 0;
+  std::uint32_t next_device = 1;
+  std::uint32_t last_device = kNoRow;  // the row added last
+  bool is_marked = false;  // next_device is kept on the drive, since a device was erased
+};
+
+struct DeviceRow {
+  std::string_view name;  // in names_, as that of a sensor
+  std::uint32_t namespace_row = 0;
+  std::uint32_t id = 0;
+  std::uint32_t next_sensor = 1;
+  bool durable = false;
+  std::uint32_t last_series = kNoRow;  // the row added last
+  std::uint32_t before = kNoRow;       // the row of the same namespace that was added before
+  OriginNumber origin = kNoOrigin;
+};
+
+struct SensorRow {
+  SensorNames::Name name;
+  std::uint32_t device_row = 0;
+  std::uint32_t id = 0;
+  bool durable = false;
+  std::uint32_t before = kNoRow;  // the row of the same device that was added before
+  IdentityTable::Handle identity = IdentityTable::kUnknown;
 };
 
 }  // namespace edgecase::catalog

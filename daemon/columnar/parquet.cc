@@ -1,4 +1,4 @@
-#include "columnar/parquet.h"
+#include "columnar/table.h"
 
 #include <algorithm>
 #include <bit>
@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "columnar/encodings.h"
+#include "wire/contract.h"
 #include "wire/packer.h"
-#include "wire/version.h"
 
 namespace edgecase::columnar {
 namespace {

@@ -1,8 +1,8 @@
 #include "columnar/table.h"
 
 #include "wire/reading_key.h"
+#include "wire/tiers.h"
 #include "wire/time_text.h"
-#include "wire/window_columns.h"
 
 namespace edgecase::columnar {
 namespace {

@@ -1,5 +1,5 @@
-// A group of rows as columns, in memory: what readings become before one of the two writers
-// (parquet.h, arrow.h) turns a group into bytes. Used by the HTTP face.
+// Readings as files in columns: a group of rows in memory (ReadingTable), which one of the two
+// writers turns into bytes (ArrowWriter, ParquetWriter). Used by the HTTP face.
 //
 // Use: ReadingTable table; table.add(reading) until is_full(); a writer takes table.columns();
 // clear_rows(). One thread. A group takes at most about 5 MB.
@@ -128,5 +128,64 @@ void append_little(T number, std::string& out) {
 // What a writer keeps of the groups that it wrote, to list them at the end: of 65,536 rows each
 // these are some 400 million readings of Parquet.
 inline constexpr std::size_t kIndexMaxBytes = 8u << 20;
+
+// Arrow IPC, the file form (Feather version 2): schema, dictionaries of all names, one record batch
+// after another, and the footer that lists them. DESIGN.md has the picture. One thread.
+//
+// All names are told before the first batch: some readers take no later ones. Buffers of batches
+// are packed by zstd where that makes them shorter: a column without a value takes next to nothing.
+
+// The names that dictionaries hold: they lie in memory as long as the answer lasts.
+inline constexpr std::size_t kNamesMaxBytes = 4u << 20;
+
+class ArrowWriter final : public TableWriter {
+ public:
+  void begin(const std::vector<Column>& columns, const Metadata& metadata,
+             std::string& out) override;
+  Status group(const std::vector<Column>& columns, std::uint32_t rows, std::string& out) override;
+  void end(std::string& out) override;
+
+ private:
+  // Where a message lies in the file.
+  struct Block {
+    std::int64_t offset_bytes = 0;
+    std::int32_t head_bytes = 0;
+    std::int64_t body_bytes = 0;
+  };
+  Block append_message(std::string_view head, std::string_view body, std::string& out);
+
+  std::vector<Block> dictionaries_, batches_;
+  std::vector<Column> described_;  // without rows or names: for the footer's schema
+  Metadata metadata_;
+  std::int64_t offset_bytes_ = 0;  // of what was written
+};
+
+// Parquet, as far as readings need it: one row group after another, one page a column, and the
+// footer that lists them. DESIGN.md has the picture. One thread.
+//
+//   times, ints   DELTA_BINARY_PACKED: readings that come each second take next to nothing
+//   names         RLE_DICTIONARY
+//   doubles       RLE_DICTIONARY where a group has few values (sensors with one decimal), else
+//                 BYTE_STREAM_SPLIT
+//   bools, texts  PLAIN
+//
+// A column of a group is packed by zstd where that takes a tenth off. Each has its count of nulls;
+// times and names also their least and greatest, by which readers pass over groups.
+
+class ParquetWriter final : public TableWriter {
+ public:
+  void begin(const std::vector<Column>& columns, const Metadata& metadata,
+             std::string& out) override;
+  Status group(const std::vector<Column>& columns, std::uint32_t rows, std::string& out) override;
+  void end(std::string& out) override;
+
+ private:
+  std::string schema_, metadata_;  // of the footer, in Thrift
+  std::size_t schema_elements_ = 0, metadata_pairs_ = 0;
+  std::string groups_;  // the same of the row groups
+  std::uint32_t group_count_ = 0;
+  std::uint64_t rows_ = 0;
+  std::uint64_t offset_bytes_ = 0;  // of what was written
+};
 
 }  // namespace edgecase::columnar

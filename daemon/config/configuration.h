@@ -1,4 +1,5 @@
-// The effective settings and where each came from: flags > environment > file > default.
+// The effective settings and where each came from: flags > environment > file > default; and as
+// text for people.
 //
 // Use: fill Sources, load_configuration(), look at settings. Every failure is InvalidArgument whose
 // message is one line, `where: key: what is wrong, what would be right`, where `where` is
@@ -83,5 +84,26 @@ struct Configuration {
 // Reads, merges and validates (validate.h). A file that others than root, the daemon's user and the
 // file's group may write is refused.
 Result<Configuration> load_configuration(const Sources& sources);
+
+// The configuration file, in TOML. Internal to config/.
+
+// Finds characters that no TOML has, before its parser is asked, whose behaviour is not defined for
+// some of them. InvalidArgument with the place, `name` being the file's: a control character
+// anywhere, or one beyond ASCII outside of quotes and comments.
+Status check_toml_characters(std::string_view text, const std::string& name);
+
+// Applies `text` (the contents of the file `name`) to `configuration`. Errors: as
+// of load_configuration().
+Status apply_file(std::string_view text, const std::string& name, Configuration& configuration);
+
+// The settings as text for people: a commented example, and what is in effect.
+
+// A commented TOML file that loads as the defaults.
+std::string example_text();
+
+// One line a setting: key, value, where it came from. TOML that loads as the same settings.
+std::string effective_text(const Configuration& configuration);
+// {"settings":[{"key","value","source","where"?,"environment","flag"}...],"rules":[...],"file"?}
+std::string effective_json(const Configuration& configuration);
 
 }  // namespace edgecase::config

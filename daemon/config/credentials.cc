@@ -10,7 +10,7 @@
 #include <string>
 
 #include "config/forward_target.h"
-#include "config/settings_table.h"
+#include "config/settings.h"
 
 namespace edgecase::config {
 namespace {

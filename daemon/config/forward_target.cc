@@ -4,7 +4,7 @@
 #include <array>
 #include <limits>
 
-#include "config/settings_table.h"
+#include "config/settings.h"
 #include "wire/authority.h"
 #include "wire/names.h"
 #include "wire/reading.h"

@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "config/settings.h"
-#include "config/settings_table.h"
 #include "edgecase/status.h"
 #include "wire/selector.h"
 

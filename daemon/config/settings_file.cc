@@ -1,4 +1,4 @@
-#include "config/settings_file.h"
+#include "config/configuration.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -147,9 +147,9 @@ Status check_toml_characters(std::string_view text, const std::string& name) {
 #include <toml++/toml.h>
 
 #include "config/forward_target.h"
-#include "config/settings_table.h"
-#include "wire/keeping.h"
+#include "config/settings.h"
 #include "wire/names.h"
+#include "wire/tiers.h"
 #include "wire/time_text.h"
 
 namespace edgecase::config {

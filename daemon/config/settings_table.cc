@@ -1,11 +1,11 @@
-#include "config/settings_table.h"
+#include "config/settings.h"
 
 #include <algorithm>
 #include <array>
 #include <charconv>
 #include <limits>
 
-#include "wire/keeping.h"
+#include "wire/tiers.h"
 #include "wire/time_text.h"
 
 namespace edgecase::config {

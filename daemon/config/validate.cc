@@ -8,10 +8,10 @@
 
 #include "config/credentials.h"
 #include "config/forward_target.h"
-#include "config/settings_table.h"
+#include "config/settings.h"
 #include "wire/authority.h"
-#include "wire/keeping.h"
 #include "wire/names.h"
+#include "wire/tiers.h"
 
 namespace edgecase::config {
 namespace {

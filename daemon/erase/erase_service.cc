@@ -6,7 +6,6 @@
 
 #include "catalog/tier_spaces.h"
 #include "erase/erase_jobs.h"
-#include "erase/mentions.h"
 #include "wire/names.h"
 #include "wire/reading_key.h"
 #include "wire/time_text.h"

@@ -7,7 +7,7 @@
 
 #include "erase/erase_jobs.h"
 #include "wire/reading_key.h"
-#include "wire/window_columns.h"
+#include "wire/tiers.h"
 
 namespace edgecase::erase {
 namespace {

@@ -1,4 +1,4 @@
-#include "erase/mentions.h"
+#include "erase/erase_service.h"
 
 #include <algorithm>
 #include <cctype>
@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "wire/authority.h"
-#include "wire/base64.h"
+#include "wire/escaping.h"
 #include "wire/reading_key.h"
 
 namespace edgecase::erase {

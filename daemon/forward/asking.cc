@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <map>
 
-#include "wire/authority.h"
-#include "wire/routes.h"
+#include "wire/contract.h"
+#include "wire/escaping.h"
 
 namespace edgecase::forward {
 namespace {

@@ -12,7 +12,7 @@
 
 #include "forward/courier.h"
 #include "forward/http_client.h"
-#include "wire/identity.h"
+#include "wire/names.h"
 
 namespace edgecase::forward {
 

@@ -5,14 +5,14 @@
 #include <utility>
 
 #include "wire/decimal.h"
-#include "wire/identity.h"
+#include "wire/names.h"
 #include "wire/reading_key.h"
 #include "wire/time_text.h"
 
 namespace edgecase::forward {
 namespace {
 
-// The columns of a window take turns (wire/window_columns.h).
+// The columns of a window take turns (wire/tiers.h).
 constexpr std::size_t kColumnsAsked = 8;
 constexpr std::size_t kRulesAtOnce = 500;
 

@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "forward/asking.h"
-#include "wire/authority.h"
-#include "wire/json_values.h"
-#include "wire/routes.h"
+#include "wire/contract.h"
+#include "wire/escaping.h"
+#include "wire/json_text.h"
 #include "wire/selector.h"
 
 namespace edgecase::forward {

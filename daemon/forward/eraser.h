@@ -21,7 +21,7 @@
 #include "forward/erasures.h"
 #include "forward/series_names.h"
 #include "forward/windows.h"
-#include "wire/identity.h"
+#include "wire/names.h"
 
 namespace edgecase::forward {
 

@@ -34,7 +34,7 @@
 #include "edgecase/random.h"
 #include "erase/erase_target.h"
 #include "forward/records.h"
-#include "retention/unsent.h"
+#include "retention/eviction.h"
 
 namespace edgecase::forward {
 
@@ -76,7 +76,7 @@ struct ErasedName {
   bool is_of_device = false;  // a series of such a device
   bool is_gone = false;       // it had gone here before: what its lines were called is not known
   std::string namespace_name = {}, device = {}, sensor = {};
-  Bytes identity = {};  // wire/identity.h; empty: a device
+  Bytes identity = {};  // wire/names.h; empty: a device
 };
 
 // A target that readings went to; without selections it is not configured, and may hold anything.

@@ -16,8 +16,8 @@
 
 #include "edgecase/clock.h"
 #include "wire/authority.h"
-#include "wire/base64.h"
-#include "wire/routes.h"
+#include "wire/contract.h"
+#include "wire/escaping.h"
 
 namespace edgecase::forward {
 namespace {

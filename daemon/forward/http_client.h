@@ -16,7 +16,7 @@
 #include "edgecase/clock.h"
 #include "edgecase/status.h"
 #include "net/channel.h"
-#include "tls/tls_client.h"
+#include "tls/tls_ends.h"
 
 namespace edgecase::forward {
 

@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "wire/authority.h"
-#include "wire/base64.h"
-#include "wire/routes.h"
+#include "wire/contract.h"
+#include "wire/escaping.h"
 #include "wire/time_text.h"
 
 namespace edgecase::forward {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "ingest/origins.h"
-#include "wire/routes.h"
+#include "wire/contract.h"
 
 namespace edgecase::forward {
 namespace {

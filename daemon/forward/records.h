@@ -36,7 +36,7 @@
 #include "edgecase/mutex.h"
 #include "edgecase/random.h"
 #include "forward/cursor.h"
-#include "retention/unsent.h"
+#include "retention/eviction.h"
 #include "wire/reading_key.h"
 
 namespace edgecase::forward {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "auth/hashing.h"
-#include "wire/identity.h"
+#include "wire/names.h"
 
 namespace edgecase::forward {
 

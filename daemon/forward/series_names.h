@@ -14,7 +14,7 @@
 #include "config/forward_target.h"
 #include "edgecase/bytes.h"
 #include "retention/retention_service.h"
-#include "wire/window_columns.h"
+#include "wire/tiers.h"
 
 namespace edgecase::forward {
 

@@ -36,7 +36,7 @@
 #include "forward/http_target.h"
 #include "forward/records.h"
 #include "forward/unsent.h"
-#include "ingest/commit_bell.h"
+#include "ingest/reading_feed.h"
 #include "observe/logger.h"
 
 namespace edgecase::forward {

@@ -27,8 +27,8 @@
 #include "edgecase/mutex.h"
 #include "forward/cursor.h"
 #include "forward/erasures.h"
+#include "retention/eviction.h"
 #include "retention/retention_service.h"
-#include "retention/unsent.h"
 
 namespace edgecase::forward {
 

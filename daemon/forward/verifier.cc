@@ -7,10 +7,10 @@
 #include <utility>
 
 #include "forward/asking.h"
-#include "wire/authority.h"
-#include "wire/json_values.h"
+#include "wire/contract.h"
+#include "wire/escaping.h"
+#include "wire/json_text.h"
 #include "wire/reading_key.h"
-#include "wire/routes.h"
 #include "wire/selector.h"
 #include "wire/time_text.h"
 

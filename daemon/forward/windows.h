@@ -1,5 +1,5 @@
 // Thinned forwarding: in place of its readings a target gets the columns of windows
-// (wire/window_columns.h), each computed from all that the store holds of it. A window goes again
+// (wire/tiers.h), each computed from all that the store holds of it. A window goes again
 // when something of it was committed later, so what the target has in the end is right.
 //
 //   commits ──────────────┬──────────────────┬──────►
@@ -21,7 +21,7 @@
 #include "edgecase/engine.h"
 #include "retention/retention_service.h"
 #include "wire/reading_key.h"
-#include "wire/window_columns.h"
+#include "wire/tiers.h"
 
 namespace edgecase::forward {
 

@@ -12,8 +12,8 @@
 
 #include "audit/audit_log.h"
 #include "edgecase/mutex.h"
+#include "wire/contract.h"
 #include "wire/names.h"
-#include "wire/routes.h"
 
 namespace edgecase::http {
 namespace {

@@ -12,10 +12,10 @@
 #include "catalog/catalog.h"
 #include "edgecase/mutex.h"
 #include "http/http_routes.h"
-#include "http/refusal.h"
+#include "http/request_head.h"
+#include "wire/contract.h"
 #include "wire/names.h"
 #include "wire/reading_format.h"
-#include "wire/routes.h"
 #include "wire/time_text.h"
 
 namespace edgecase::http {

@@ -4,7 +4,7 @@
 
 #include "forward/forwarding.h"
 #include "http/http_routes.h"
-#include "wire/json_values.h"
+#include "wire/json_text.h"
 
 namespace edgecase::http {
 namespace {

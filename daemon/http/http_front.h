@@ -51,10 +51,8 @@
 #include "http/lanes.h"
 #include "http/request_reader.h"
 #include "http/router.h"
-#include "net/address_limit.h"
-#include "net/byte_budget.h"
+#include "net/budgets.h"
 #include "net/channel.h"
-#include "net/socket.h"
 
 namespace edgecase::http {
 

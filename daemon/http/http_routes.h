@@ -1,5 +1,5 @@
-// The handlers of the routes of HttpServer (route_table.h), and what they share. Inside daemon/http
-// only.
+// The handlers of the routes of HttpServer (route_table.cc), and what they share. Inside
+// daemon/http only.
 #pragma once
 
 #include <cstdint>
@@ -8,19 +8,110 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "catalog/catalog.h"
 #include "edgecase/mutex.h"
+#include "edgecase/stats.h"
 #include "http/http_server.h"
-#include "http/line_spares.h"
+#include "http/lanes.h"
 #include "http/router.h"
-#include "http/running_queries.h"
 #include "ingest/ingest_pipeline.h"
+#include "observe/metrics.h"
 #include "query/pinned_moments.h"
-#include "wire/json_values.h"
+#include "wire/json_text.h"
+#include "wire/line_names.h"
+#include "wire/reading.h"
 #include "wire/selector.h"
 
 namespace edgecase::http {
+
+// The catalog, as names of lines ask it.
+class CatalogSeries final : public wire::KnownSeries {
+ public:
+  explicit CatalogSeries(const catalog::Catalog& catalog) : catalog_(catalog) {}
+  bool has_device(std::string_view namespace_name, std::string_view device) const override;
+  bool has_series(std::string_view namespace_name, std::string_view device, std::string_view sensor,
+                  const wire::SeriesIdentity& identity) const override;
+  bool has_series_of(std::string_view namespace_name, std::string_view device,
+                     std::string_view prefix) const override;
+
+ private:
+  const catalog::Catalog& catalog_;
+};
+
+// Spares of one request at a time; between two it holds nothing of either but names.
+struct LineSpare {
+  std::string namespace_name;
+  std::uint64_t generation = 0;  // of the catalog when it was made
+  std::shared_ptr<const wire::LineRules> rules;
+  std::uint64_t forgets = 0;  // calls of forget() before it was lent
+  wire::ReadingBatch batch;
+  wire::LineNames names;
+  ingest::IngestBuffers buffers;
+
+  std::size_t names_bytes() const { return batch.names.memory_bytes() + names.memory_bytes(); }
+  std::size_t memory_bytes() const {
+    return sizeof(LineSpare) + batch.memory_bytes() + names.memory_bytes() + buffers.memory_bytes();
+  }
+};
+
+// Spares for decoding and storing line protocol, kept from one request to the next: names that were
+// built, series that were found, and memory that need not be asked for again. Thread-safe.
+class LineSpares {
+ public:
+  // How many spares are kept, and what they take. Each gets the same share, half of it for names: a
+  // single sender may have many. It is set aside in the engine.
+  static constexpr std::size_t kSparesMax = 4;
+  static constexpr std::size_t kSparesMaxBytes = 12u << 20;
+  static_assert(kSparesMaxBytes / 2 >= wire::kRememberedBytesMax);
+  // What one takes beside names.
+  static constexpr std::size_t kBuffersMaxBytes = 3u << 20;
+
+  LineSpares(Engine& engine, const catalog::Catalog& catalog)
+      : catalog_(catalog), series_(catalog), set_aside_(engine) {
+    spares_.reserve(kSparesMax);
+  }
+
+  class Loan {
+   public:
+    Loan(LineSpares& spares, std::unique_ptr<LineSpare> spare)
+        : spares_(spares), spare_(std::move(spare)) {}
+    ~Loan() { spares_.give_back(std::move(spare_)); }
+    Loan(const Loan&) = delete;
+    Loan& operator=(const Loan&) = delete;
+    LineSpare* operator->() { return spare_.get(); }
+
+   private:
+    LineSpares& spares_;
+    std::unique_ptr<LineSpare> spare_;
+  };
+  // One that served the namespace, where there is one. Those that may know names that were erased
+  // since are gone.
+  Loan take(std::string_view namespace_name);
+  // Lines that come from now on obey these rules. Forgets the spares that nobody has.
+  void set_rules(std::shared_ptr<const wire::LineRules> rules);
+  std::shared_ptr<const wire::LineRules> rules() const;
+  // Forgets all spares: one that is lent goes when it comes back.
+  void forget();
+
+ private:
+  friend class Loan;
+  void give_back(std::unique_ptr<LineSpare> spare);
+  std::size_t share_bytes() const EC_REQUIRES(mutex_);
+
+  const catalog::Catalog& catalog_;
+  const CatalogSeries series_;
+  mutable Mutex mutex_;
+  std::shared_ptr<const wire::LineRules> rules_ EC_GUARDED_BY(mutex_) =
+      std::make_shared<const wire::LineRules>();
+  catalog::SetAside set_aside_ EC_GUARDED_BY(mutex_);
+  std::uint64_t forgets_ EC_GUARDED_BY(mutex_) = 0;
+  std::size_t lent_ EC_GUARDED_BY(mutex_) = 0;
+  std::vector<std::unique_ptr<LineSpare>> spares_
+      EC_GUARDED_BY(mutex_);  // the one used last comes last
+};
 
 // How many readings a second are stored, from counts taken now and then. Thread-safe.
 class RateMeter {
@@ -258,8 +349,6 @@ void get_devices(HttpContext& context, Call& call);
 void get_namespaces(HttpContext& context, Call& call);
 void post_namespace(HttpContext& context, Call& call);
 void delete_namespace(HttpContext& context, Call& call);
-// find_route.cc:
-void get_find(HttpContext& context, Call& call);
 // tail_route.cc:
 void get_tail(HttpContext& context, Call& call);
 // retention_routes.cc:
@@ -273,6 +362,8 @@ Result<wire::Json> get_erase_preview(HttpContext& context, const Call& call);
 void get_erasures(HttpContext& context, Call& call);
 Result<wire::Json> get_where(HttpContext& context, const Call& call);
 void register_erase_metrics(HttpContext& context);
+Result<wire::Json> get_fences(HttpContext& context, const Call& call);
+Result<wire::Json> delete_fences(HttpContext& context, const Call& call);
 // forward_routes.cc:
 Result<wire::Json> get_forward(HttpContext& context, const Call& call);
 Result<wire::Json> post_forward(HttpContext& context, const Call& call);
@@ -280,27 +371,23 @@ Result<wire::Json> delete_forward(HttpContext& context, const Call& call);
 Result<wire::Json> put_retention(HttpContext& context, const Call& call);
 wire::Json forward_status(const HttpContext& context);    // "forward" of /api/v1/status
 std::string forward_metrics(const HttpContext& context);  // for /metrics
-// fence_routes.cc:
-Result<wire::Json> get_fences(HttpContext& context, const Call& call);
-Result<wire::Json> delete_fences(HttpContext& context, const Call& call);
 // device_routes.cc:
 Result<wire::Json> get_device(HttpContext& context, const Call& call);
 Result<wire::Json> post_device(HttpContext& context, const Call& call);
 Result<wire::Json> post_devices(HttpContext& context, const Call& call);
+void get_find(HttpContext& context, Call& call);
 // audit_routes.cc:
 void begin_audit_routes(HttpContext& context);  // before the handlers
 void get_audit(HttpContext& context, Call& call);
 Result<wire::Json> get_audit_verify(HttpContext& context, const Call& call);
 std::string audit_status_json(const HttpContext& context);  // "audit" of /api/v1/status
-// token_routes.cc:
+// admin_routes.cc:
 void get_tokens(HttpContext& context, Call& call);
 void post_token(HttpContext& context, Call& call);
 void delete_token(HttpContext& context, Call& call);
 void register_token_metrics(HttpContext& context);
-// report_route.cc:
 void get_report(HttpContext& context, Call& call);
 Result<wire::Json> get_report_key(HttpContext& context, const Call& call);
-// backup_routes.cc:
 void post_backup(HttpContext& context, Call& call);
 Result<wire::Json> delete_backup(HttpContext& context, const Call& call);
 // status_routes.cc:
@@ -316,5 +403,25 @@ void register_status_metrics(HttpContext& context);
 void get_page(HttpContext& context, Call& call);
 void get_page_file(HttpContext& context, Call& call);
 void get_openapi(HttpContext& context, Call& call);
+
+// status_figures.cc: parts of /api/v1/status with their figures in /metrics.
+
+// One of few words: full, read-only, io-error, away, damaged, other; empty for Ok.
+std::string_view degraded_reason(const Status& degraded);
+// edgecase_engine_degraded_since_seconds and edgecase_engine_degraded_reason, of either layer.
+void register_drive_metrics(observe::Metrics& metrics, const std::function<Stats()>& stats);
+
+// "eviction".
+wire::Json eviction_status(const HttpContext& context);
+wire::Json tiers_status(const HttpContext& context);
+void register_eviction_metrics(HttpContext& context);
+
+// "scrub".
+wire::Json scrub_status(const HttpContext& context, const ScrubStats& stats);
+void register_scrub_metrics(HttpContext& context);
+
+// "clock.undated": what arrived without a time while the clock was not trusted.
+wire::Json undated_status(const HttpContext& context);
+void register_undated_metrics(HttpContext& context);
 
 }  // namespace edgecase::http

@@ -15,11 +15,10 @@
 #include "config/validate.h"
 #include "http/http_front.h"
 #include "http/http_routes.h"
-#include "http/refusal.h"
+#include "http/request_head.h"
 #include "query/left_out.h"
-#include "wire/errors.h"
+#include "wire/contract.h"
 #include "wire/reading.h"
-#include "wire/routes.h"
 
 namespace edgecase::http {
 namespace {

@@ -29,7 +29,7 @@
 #include "query/query_service.h"
 #include "retention/eviction.h"
 #include "retention/retention_service.h"
-#include "sign/signing_key.h"
+#include "sign/signature.h"
 #include "tiers/tier_maker.h"
 #include "tiers/window_intake.h"
 

@@ -8,12 +8,12 @@
 
 #include "http/influx_answer.h"
 #include "http/influx_show.h"
-#include "http/refusal.h"
-#include "http/running_queries.h"
+#include "http/lanes.h"
+#include "http/request_head.h"
 #include "influxql/executor.h"
 #include "influxql/series_view.h"
-#include "wire/json_values.h"
-#include "wire/routes.h"
+#include "wire/contract.h"
+#include "wire/json_text.h"
 #include "wire/time_text.h"
 
 namespace edgecase::http {

@@ -8,7 +8,7 @@
 #include "http/http_routes.h"
 #include "http/influx_text.h"
 #include "influxql/statement.h"
-#include "wire/json_values.h"
+#include "wire/json_text.h"
 
 namespace edgecase::http {
 

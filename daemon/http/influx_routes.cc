@@ -9,13 +9,13 @@
 
 #include "http/http_routes.h"
 #include "http/influx_query.h"
-#include "http/refusal.h"
+#include "http/request_head.h"
 #include "influxql/series_view.h"
+#include "wire/contract.h"
 #include "wire/decimal.h"
-#include "wire/json_values.h"
+#include "wire/json_text.h"
 #include "wire/line_protocol.h"
 #include "wire/names.h"
-#include "wire/routes.h"
 
 namespace edgecase::http {
 namespace {

@@ -8,6 +8,7 @@
 #include "influxql/series_view.h"
 #include "influxql/time_windows.h"
 #include "wire/names.h"
+#include "wire/tiers.h"
 #include "wire/time_text.h"
 
 namespace edgecase::http {

@@ -4,7 +4,7 @@
 
 #include "auth/authorize.h"
 #include "http/http_routes.h"
-#include "wire/errors.h"
+#include "wire/contract.h"
 #include "wire/line_protocol.h"
 #include "wire/names.h"
 #include "wire/reading_format.h"

@@ -1,14 +1,19 @@
 // Lanes of workers: a request's is told by its head alone, before anything of it is looked at.
-// Requests that read share the processor by turns.
+// Requests that read share the processor by turns (ReadTurn); statements of InfluxQL can be listed,
+// and killed (RunningQueries).
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <list>
 #include <memory>
+#include <string>
 #include <string_view>
+#include <vector>
 
+#include "auth/authorize.h"
 #include "edgecase/engine.h"
 #include "edgecase/mutex.h"
 #include "http/request_head.h"
@@ -87,6 +92,63 @@ class LeavingClient {
   std::uint64_t sent_bytes_ = 0;
   std::int64_t ended_ns_ = 0;      // its side; 0: it has not
   std::uint64_t sent_before_ = 0;  // it was looked at last
+};
+
+// Requests of InfluxQL statements that are being answered, for SHOW QUERIES and KILL QUERY: there
+// are never more than workers that answer. Thread-safe; outlives the queries.
+
+class RunningQueries;
+
+// One of them: asked now and then while it is answered, it ends with Cancelled once it is killed,
+// and asks whoever stands behind it.
+class RunningQuery final : public Patience {
+ public:
+  ~RunningQuery() override;
+  Status go_on() override;
+  void rest() override;
+  void resume() override;
+
+ private:
+  friend class RunningQueries;
+  RunningQuery(RunningQueries& table, Patience* behind) : table_(table), behind_(behind) {}
+
+  RunningQueries& table_;
+  Patience* const behind_;  // null: nobody
+  std::atomic<bool> is_killed_{false};
+  // Set before it is in the table.
+  std::uint64_t id_ = 0;
+  std::string text_, database_, asker_;
+  std::int64_t begun_ns_ = 0;
+};
+
+class RunningQueries {
+ public:
+  // How much of a query's text is told.
+  static constexpr std::size_t kTextMaxBytes = 1024;
+
+  struct Told {
+    std::uint64_t id = 0;
+    std::string text, database;
+    std::int64_t running_ns = 0;
+    bool is_killed = false;
+  };
+
+  // Its entry, until it is destroyed. `behind` may be null, and outlives every call of it.
+  std::shared_ptr<RunningQuery> begin(std::string_view text, std::string_view database,
+                                      const auth::Principal& asker, Patience* behind,
+                                      std::int64_t now_ns);
+  // An administrator is told all, others are told their own; in the order in which they came.
+  std::vector<Told> tell(const auth::Principal& asker, std::int64_t now_ns) const;
+  // NotFound: there is none that the asker may see.
+  Status kill(std::int64_t id, const auth::Principal& asker);
+
+ private:
+  friend class RunningQuery;
+  void end(const RunningQuery& query);
+
+  mutable Mutex mutex_;
+  std::vector<RunningQuery*> running_ EC_GUARDED_BY(mutex_);
+  std::uint64_t last_id_ EC_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace edgecase::http

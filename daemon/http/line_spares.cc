@@ -1,4 +1,4 @@
-#include "http/line_spares.h"
+#include "http/http_routes.h"
 
 #include <algorithm>
 #include <iterator>

@@ -5,10 +5,9 @@
 #include <string>
 
 #include "http/http_routes.h"
-#include "http/refusal.h"
-#include "wire/json_values.h"
-#include "wire/routes.h"
-#include "wire/version.h"
+#include "http/request_head.h"
+#include "wire/contract.h"
+#include "wire/json_text.h"
 
 namespace edgecase::http {
 namespace {

@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <string>
 
-#include "http/body_decoder.h"
 #include "http/http_routes.h"
 #include "http/page_files.h"
-#include "http/refusal.h"
-#include "wire/routes.h"
+#include "http/request_head.h"
+#include "http/request_reader.h"
+#include "wire/contract.h"
 
 namespace edgecase::http {
 namespace {

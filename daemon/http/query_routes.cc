@@ -7,14 +7,12 @@
 #include <utility>
 
 #include "config/validate.h"
-#include "http/columnar_pieces.h"
 #include "http/http_routes.h"
 #include "http/reading_pieces.h"
-#include "http/refusal.h"
-#include "http/wide_pieces.h"
+#include "http/request_head.h"
+#include "wire/contract.h"
 #include "wire/names.h"
 #include "wire/reading_format.h"
-#include "wire/routes.h"
 #include "wire/selector.h"
 #include "wire/time_text.h"
 

@@ -5,12 +5,12 @@
 #include <nlohmann/json.hpp>
 
 #include "http/http_routes.h"
-#include "http/refusal.h"
+#include "http/request_head.h"
+#include "wire/contract.h"
 #include "wire/names.h"
 #include "wire/reading_format.h"
 #include "wire/reading_json.h"
 #include "wire/reading_key.h"
-#include "wire/routes.h"
 #include "wire/time_text.h"
 
 namespace edgecase::http {

@@ -1,4 +1,5 @@
-// The request line and the headers, strictly: what two parsers could read differently is refused.
+// The request line and the headers, strictly: what two parsers could read differently is refused
+// (Refusal).
 #pragma once
 
 #include <cstddef>
@@ -8,10 +9,36 @@
 #include <string>
 #include <string_view>
 
-#include "http/refusal.h"
+#include "edgecase/status.h"
 #include "wire/packer.h"
 
 namespace edgecase::http {
+
+// A request that is answered with an error before, or instead of, running its route.
+inline constexpr int kRetryAfterSeconds = 1;
+
+// Instead of an HTTP status: whoever asks speaks TLS, and gets an alert of it.
+inline constexpr int kAlert = 1;
+
+struct Refusal {
+  int http_status = 0;  // 0: none
+  Status status;
+};
+
+Refusal bad_request(std::string message);
+Refusal too_large(std::string message);
+Refusal overloaded(std::string message);
+
+// Whether clients of Influx ask here: their errors are strings.
+bool is_influx_path(std::string_view path);
+
+// The body of an error answer (http/API.md) on `path`.
+std::string error_body(std::string_view path, const Status& status);
+
+// A whole answer that ends the connection. `target` may be what was sent, however malformed.
+// `date` as in the header of that name; "": none.
+std::string refusal_text(std::string_view target, const Refusal& refusal,
+                         const std::string& date = {});
 
 inline constexpr std::size_t kTargetMaxBytes = 8'000;
 
@@ -42,7 +69,7 @@ struct RequestHead {
   bool http_1_1 = true;
   bool keep_alive = true;
   bool expects_continue = false;
-  bool reports_inline = false;  // what the answer does not hold, behind its body (wire/routes.h)
+  bool reports_inline = false;  // what the answer does not hold, behind its body (wire/contract.h)
   BodyFraming framing = BodyFraming::Length;
   wire::Coding coding = wire::Coding::Identity;
   std::uint64_t content_length = 0;

@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "http/http_routes.h"
-#include "http/refusal.h"
-#include "wire/json_values.h"
-#include "wire/keeping.h"
+#include "http/request_head.h"
+#include "wire/contract.h"
+#include "wire/json_text.h"
 #include "wire/reading_json.h"
-#include "wire/routes.h"
+#include "wire/tiers.h"
 #include "wire/time_text.h"
 
 namespace edgecase::http {

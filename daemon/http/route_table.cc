@@ -1,8 +1,8 @@
 // tidy: allow-file file-length: one table, a row a route
-#include "http/route_table.h"
+#include "http/router.h"
 
 #include "http/http_routes.h"
-#include "wire/routes.h"
+#include "wire/contract.h"
 
 namespace edgecase::http {
 namespace {

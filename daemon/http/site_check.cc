@@ -6,8 +6,8 @@
 #include <algorithm>
 
 #include "auth/token_store.h"
-#include "http/refusal.h"
-#include "wire/base64.h"
+#include "http/request_head.h"
+#include "wire/escaping.h"
 
 namespace edgecase::http {
 namespace {

@@ -1,4 +1,6 @@
-#include "http/status_figures.h"
+// Parts of /api/v1/status with their figures in /metrics: drives that take no writes, what was
+// given up to make room, what reading all files again has found, readings without a time.
+#include "http/http_routes.h"
 
 #include <cerrno>
 #include <optional>

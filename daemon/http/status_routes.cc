@@ -8,11 +8,9 @@
 
 #include "edgecase/machine.h"
 #include "http/http_routes.h"
-#include "http/refusal.h"
-#include "http/status_figures.h"
-#include "wire/json_values.h"
-#include "wire/routes.h"
-#include "wire/version.h"
+#include "http/request_head.h"
+#include "wire/contract.h"
+#include "wire/json_text.h"
 
 namespace edgecase::http {
 namespace {

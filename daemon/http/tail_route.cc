@@ -12,11 +12,11 @@
 
 #include "http/http_routes.h"
 #include "http/reading_pieces.h"
-#include "http/refusal.h"
+#include "http/request_head.h"
+#include "wire/contract.h"
 #include "wire/reading_format.h"
 #include "wire/reading_key.h"
-#include "wire/routes.h"
-#include "wire/window_columns.h"
+#include "wire/tiers.h"
 
 namespace edgecase::http {
 namespace {

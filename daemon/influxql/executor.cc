@@ -9,7 +9,8 @@
 #include "influxql/select_plan.h"
 #include "influxql/series_reader.h"
 #include "influxql/side_groups.h"
-#include "wire/json_values.h"
+#include "wire/json_text.h"
+#include "wire/tiers.h"
 
 namespace edgecase::influxql {
 namespace {

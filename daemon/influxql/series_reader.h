@@ -15,7 +15,7 @@
 #include "query/left_out.h"
 #include "query/series_scan.h"
 #include "query/tier_choice.h"
-#include "wire/window_columns.h"
+#include "wire/tiers.h"
 
 namespace edgecase::influxql {
 

@@ -14,8 +14,8 @@
 #include "influxql/statement.h"
 #include "query/query_service.h"
 #include "query/series_scan.h"
-#include "wire/identity.h"
-#include "wire/window_columns.h"
+#include "wire/names.h"
+#include "wire/tiers.h"
 
 namespace edgecase::influxql {
 

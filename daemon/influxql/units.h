@@ -17,7 +17,7 @@
 #include "influxql/points.h"
 #include "influxql/series_reader.h"
 #include "influxql/time_windows.h"
-#include "wire/identity.h"
+#include "wire/names.h"
 
 namespace edgecase::influxql {
 

@@ -16,12 +16,10 @@
 #include "edgecase/clock.h"
 #include "edgecase/engine.h"
 #include "erase/fences.h"
-#include "ingest/commit_bell.h"
 #include "ingest/device_rates.h"
 #include "ingest/outcome.h"
 #include "ingest/reading_feed.h"
 #include "ingest/reading_times.h"
-#include "ingest/stored_devices.h"
 #include "retention/eviction.h"
 #include "retention/retention_service.h"
 
@@ -55,7 +53,7 @@ struct NewSeries {
   std::uint64_t retention_generation = 0;  // when the first of them got its rules
 };
 
-// Memory of a request, which the next one may go on with (http/line_spares.h). One thread.
+// Memory of a request, which the next one may go on with (http/http_routes.h). One thread.
 struct IngestBuffers {
   Gathered gathered;
   NewSeries fresh;

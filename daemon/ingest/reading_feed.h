@@ -1,4 +1,5 @@
-// A feed of what was stored last, in the order it was, for who follows it live (`edgecase tail`).
+// For who follows what is stored: a feed of it, in its order (ReadingFeed, `edgecase tail`), and a
+// bell that rings when there is more (CommitBell).
 //
 // A follower asks with the position that its last page ended at, and gets what came since. What is
 // kept is bounded by kBytesMax; a follower that comes too late is told how much it missed. So is
@@ -20,9 +21,9 @@
 #include "edgecase/clock.h"
 #include "edgecase/mutex.h"
 #include "edgecase/status.h"
-#include "wire/identity.h"
+#include "wire/names.h"
 #include "wire/reading.h"
-#include "wire/window_columns.h"
+#include "wire/tiers.h"
 
 namespace edgecase::ingest {
 
@@ -95,6 +96,37 @@ class ReadingFeed {
   const std::shared_ptr<std::atomic<std::size_t>> alive_bytes_ =
       std::make_shared<std::atomic<std::size_t>>(0);
   Position next_ EC_GUARDED_BY(mutex_);  // of the reading that comes next
+};
+
+// Rings when readings have become durable, for who goes on with them. Thread-safe; outlives those
+// that wait and those that ring. Ringing costs two atomic operations while nobody waits.
+
+class CommitBell {
+ public:
+  void ring() EC_EXCLUDES(mutex_) {
+    rings_.fetch_add(1);
+    if (waiting_.load() == 0) return;
+    const MutexLock lock(mutex_);
+    rung_.notify_all();
+  }
+  // To be taken before it is looked whether there is something to do.
+  std::uint64_t rings() const { return rings_.load(); }
+  // Until it has rung since it was `seen`, or so long. True: it has.
+  bool wait(std::uint64_t seen, std::int64_t timeout_ns) EC_EXCLUDES(mutex_) {
+    const auto until = CondVar::deadline_in(timeout_ns);
+    MutexLock lock(mutex_);
+    waiting_.fetch_add(1);
+    while (rings_.load() == seen && rung_.wait_until(mutex_, until)) continue;
+    waiting_.fetch_sub(1);
+    return rings_.load() != seen;
+  }
+
+ private:
+  std::atomic<std::uint64_t> rings_{0};
+  std::atomic<std::uint32_t> waiting_{0};
+  // Held from looking at rings_ to waiting, so that no ring is missed between.
+  Mutex mutex_;
+  CondVar rung_;
 };
 
 }  // namespace edgecase::ingest

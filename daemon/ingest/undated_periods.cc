@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "ingest/left_copies.h"
+#include "ingest/redating.h"
 #include "wire/reading_key.h"
 #include "wire/time_text.h"
 

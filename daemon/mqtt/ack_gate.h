@@ -2,7 +2,7 @@
 // long before it could be durable; so paho connects to a socket of this process on loopback, and
 // what passes there goes to the broker, through TLS where it speaks that. paho makes the session,
 // subscribes and keeps it alive; messages end here: they are handed to who stores them, as many as
-// have come at once, and acknowledged from here when they are durable (message_ledger.h). As many
+// have come at once, and acknowledged from here when they are durable (MessageLedger). As many
 // messages share one sync as the broker has on their way.
 //
 // While the drive refuses, nothing is acknowledged, and the broker stops at the end of its window;
@@ -23,13 +23,11 @@
 #include "edgecase/clock.h"
 #include "edgecase/mutex.h"
 #include "edgecase/status.h"
-#include "mqtt/broker_socket.h"
+#include "mqtt/broker.h"
 #include "mqtt/gate_streams.h"
-#include "mqtt/message_ledger.h"
 #include "mqtt/packet_codec.h"
 #include "net/channel.h"
-#include "net/socket.h"
-#include "tls/tls_client.h"
+#include "tls/tls_ends.h"
 
 namespace edgecase::mqtt {
 

@@ -1,11 +1,5 @@
-// The filters that the broker's session holds, remembered over restarts: a session keeps a filter
-// until it is unsubscribed, also when its rule is long gone from the configuration. Records in the
-// namespace `_mqtt` (device_names.h):
-//
-//   key      'F'  client id  0  broker, "host:port"  0  filter      no part can hold a 0
-//   value    one byte, the record's version: 1
-//
-// One thread at a time.
+// The connection to the broker: paho's client (PahoClient), the filters that the session holds
+// (SubscribedFilters), and the state machine behind MqttSource (Connection).
 #pragma once
 
 #include <memory>
@@ -18,15 +12,84 @@
 
 #include "edgecase/engine.h"
 #include "edgecase/mutex.h"
+#include "edgecase/status.h"
 #include "mqtt/ack_gate.h"
-#include "mqtt/broker_socket.h"
-#include "mqtt/message_sink.h"
+#include "mqtt/broker.h"
 #include "mqtt/mqtt_source.h"
-#include "mqtt/paho_client.h"
+#include "mqtt/packet_codec.h"
+#include "mqtt/topic_rule.h"
 #include "net/backoff.h"
 
 namespace edgecase::mqtt {
 
+// paho's MQTTAsync client, as far as a subscriber needs it: MQTT 5 or 3.1.1, a persistent session,
+// no reconnect of its own. Everything that comes from paho arrives at PahoEvents, on paho's threads
+// and under its global lock: handlers must not call the client, nor take long, since keep-alive
+// stands still meanwhile.
+//
+// paho acknowledges a message whatever happens to it, so it must reach the broker through an
+// AckGate, which takes the messages before they come to paho.
+class PahoEvents {
+ public:
+  virtual ~PahoEvents() = default;
+  virtual void on_connected(bool session_present) = 0;
+  virtual void on_connect_failed(const std::string& why) = 0;
+  virtual void on_connection_lost(const std::string& why) = 0;
+  // At that QoS; of unsubscribe() it means nothing.
+  virtual void on_subscribed(int granted_qos) = 0;
+  virtual void on_subscribe_failed(const std::string& why) = 0;
+};
+
+struct PahoLogin {
+  std::string username;
+  std::string password;
+};
+
+class PahoClient {
+ public:
+  static constexpr int kKeepAliveSeconds = 30;
+  static constexpr int kConnectTimeoutSeconds = 10;
+  // How many messages a broker of MQTT 5 may have on their way to us; one of 3.1.1 decides itself.
+  static constexpr int kReceiveMaximum = 1'024;
+
+  // Unsupported: paho is older than 1.3.10, whose callbacks cannot be relied on.
+  static Status check_version();
+  // The same of a version in words, "1.3.12".
+  static Status check_version(std::string_view text);
+
+  // `address` is "127.0.0.1:1883"; `events` is borrowed for the client's life.
+  static Result<std::unique_ptr<PahoClient>> create(const std::string& address,
+                                                    const std::string& client_id,
+                                                    ProtocolVersion version, PahoEvents& events);
+  // The broker keeps the session. May take a second.
+  ~PahoClient();
+  PahoClient(const PahoClient&) = delete;
+  PahoClient& operator=(const PahoClient&) = delete;
+
+  // Ok: on_connected() or on_connect_failed() follows.
+  Status connect(const std::string& address, const PahoLogin& login);
+  // Ok: on_subscribed() or on_subscribe_failed() follows. One at a time, unsubscribe() included.
+  Status subscribe(const Subscription& subscription);
+  // The same, to be rid of a filter.
+  Status unsubscribe(const std::string& filter);
+
+ private:
+  PahoClient(ProtocolVersion version, PahoEvents& events) : version_(version), events_(events) {}
+  struct Callbacks;
+
+  const ProtocolVersion version_;
+  PahoEvents& events_;
+  void* handle_ = nullptr;  // MQTTAsync
+};
+
+// The filters that the broker's session holds, remembered over restarts: a session keeps a filter
+// until it is unsubscribed, also when its rule is long gone from the configuration. Records in the
+// namespace `_mqtt` (topic_names.h):
+//
+//   key      'F'  client id  0  broker, "host:port"  0  filter      no part can hold a 0
+//   value    one byte, the record's version: 1
+//
+// One thread at a time.
 class SubscribedFilters {
  public:
   // Reads what is remembered of this session. Errors: the engine's.
@@ -50,8 +113,6 @@ class SubscribedFilters {
   std::set<std::string> filters_;
 };
 
-// The state machine behind MqttSource: connects, subscribes, watches, reconnects.
-
 // Everything create() has checked and compiled.
 struct ConnectionPlan {
   config::MqttSettings settings;
@@ -65,6 +126,7 @@ struct ConnectionPlan {
 // The file's first line; "" for no file. InvalidArgument names the setting.
 Result<std::string> read_password(const std::string& path);
 
+// The state machine: connects, subscribes, watches, reconnects.
 class MqttSource::Connection final : public PahoEvents {
  public:
   Connection(ConnectionPlan plan, const MqttSourceParts& parts,

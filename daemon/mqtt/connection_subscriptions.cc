@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "mqtt/connection.h"
-#include "mqtt/device_names.h"
+#include "mqtt/topic_names.h"
 
 namespace edgecase::mqtt {
 

@@ -1,4 +1,4 @@
-#include "mqtt/message_committer.h"
+#include "mqtt/message_group.h"
 
 #include <pthread.h>
 

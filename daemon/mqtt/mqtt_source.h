@@ -1,43 +1,107 @@
 // The daemon's subscription to a broker: messages in, readings to the pipeline.
 //
 // - MQTT 5, or 3.1.1 where the broker knows no other, QoS 1, a persistent session under
-// mqtt.client-id: what arrives while the daemon is
-//   down waits at the broker, within the broker's own limits.
-// - Messages are stored in groups (message_sink.h), and acknowledged when their readings are
-// durable:
+//   mqtt.client-id: what arrives while the daemon is down waits at the broker, within the broker's
+//   own limits.
+// - Messages are stored in groups (MessageSink), and acknowledged when their readings are durable:
 //   acknowledgements wait in a gate (ack_gate.h). Before the first connection it is tested that
-//   they do (ack_gate.h); without that no connection is made.
+//   they do; without that no connection is made.
 // - A watchdog cuts the connection when an acknowledgement has been held for kAckPatienceNs though
-// the
-//   drive does not refuse; the broker then sends again what was not acknowledged.
+//   the drive does not refuse; the broker then sends again what was not acknowledged.
 // - A thread of its own ("mqtt-watch", monotonic clock) connects, subscribes and, after a loss,
 //   reconnects with full-jitter back-off, 0.5 to 60 s; after minutes when another client seems to
-//   use the same id (broker_socket.h). It subscribes once when the daemon starts
-//   and whenever the broker has forgotten the session; not at other reconnects, so that retained
-//   messages do not come again.
+//   use the same id (broker.h). It subscribes once when the daemon starts and whenever the broker
+//   has forgotten the session; not at other reconnects, so that retained messages do not come
+//   again.
 //
 // Use: create() checks everything that can be checked without the network; start(); stop() or the
 // destructor. status() is thread-safe.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "config/settings.h"
 #include "edgecase/clock.h"
 #include "edgecase/engine.h"
+#include "edgecase/mutex.h"
 #include "edgecase/random.h"
 #include "ingest/ingest_pipeline.h"
-#include "mqtt/broker_answers.h"
-#include "mqtt/message_sink.h"
-#include "mqtt/rejected_messages.h"
+#include "mqtt/broker.h"
+#include "mqtt/gate_streams.h"
+#include "mqtt/message_group.h"
+#include "mqtt/repeat_filter.h"
 #include "observe/logger.h"
 #include "observe/metrics.h"
 
 namespace edgecase::mqtt {
+
+// Borrowed for the sink's life; `logger` may be null. `source` says in the audit log where messages
+// come from: broker and client, with the rule's number behind it. `wake` is called from a thread of
+// the sink's own when durable() or full() may have changed.
+struct SinkParts {
+  const std::vector<TopicRule>& rules;
+  const config::LimitSettings& limits;
+  ingest::IngestPipeline& pipeline;
+  RejectedMessages& rejected;
+  Clock& clock;
+  observe::Logger* logger = nullptr;
+  std::string source = "mqtt";
+  std::function<void()> wake = [] {};
+  DeviceNames* names = nullptr;  // null: names are as topics say
+};
+
+// Takes messages of the broker and stores them in groups, many with one sync
+// (MessageCommitter). Which of them may be acknowledged is what appended() and durable() tell: a
+// message is durable once its readings are, or once it was kept as rejected; one with nothing to
+// store counts with its group. While the drive refuses, nothing becomes durable, and what waits is
+// tried again until it is stored.
+//
+// Everything is thread-safe.
+class MessageSink final : public MessageLedger {
+ public:
+  explicit MessageSink(SinkParts parts);
+  ~MessageSink() override;
+
+  // Refuses them once the sink was stopped.
+  void take(std::span<const IncomingMessage> messages) override EC_EXCLUDES(take_mutex_);
+  void new_session() override EC_EXCLUDES(take_mutex_);
+  // Every filter that the session may have: where some overlap, copies are recognised.
+  void set_filters(const std::vector<std::string>& filters) EC_EXCLUDES(take_mutex_);
+  bool has_overlaps() EC_EXCLUDES(take_mutex_);
+  void new_connection() EC_EXCLUDES(take_mutex_);
+  // Stores what waits if the drive takes it at once; from now on nothing is taken. Idempotent.
+  void stop() EC_EXCLUDES(take_mutex_);
+
+  std::uint64_t appended() const override { return appended_.load(std::memory_order_acquire); }
+  std::uint64_t durable() const override { return durable_.load(std::memory_order_acquire); }
+  bool full() const override { return full_.load(std::memory_order_relaxed); }
+
+  SinkCounters counters() const;
+
+ private:
+  void add(const IncomingMessage& message, MessageGroup& group) EC_REQUIRES(take_mutex_);
+  void on_committer();
+
+  const SinkParts parts_;
+  std::vector<std::string> actors_;  // by number of a rule; 0: none
+
+  Mutex take_mutex_;  // held while messages are added
+  RepeatFilter repeats_ EC_GUARDED_BY(take_mutex_);
+  CopyFilter copies_ EC_GUARDED_BY(take_mutex_);
+  bool stopped_ EC_GUARDED_BY(take_mutex_) = false;
+  std::atomic<std::uint64_t> appended_{0};
+  std::atomic<std::uint64_t> durable_{0};
+  std::atomic<bool> full_{false};
+  std::atomic<std::uint64_t> lost_at_qos0_{0};
+  MessageCommitter committer_;  // last: its thread uses the others
+};
 
 // A subscription that the broker has refused, or granted at less than was asked.
 struct PoorSubscription {
@@ -72,7 +136,7 @@ struct MqttStatus {
 
 inline constexpr std::int64_t kAckPatienceNs = 30'000'000'000;
 // Without an answer or a message for so long, paho's client is taken for stuck, and made anew: its
-// own time limits are shorter. For questions of ours it grows: broker_socket.h.
+// own time limits are shorter. For questions of ours it grows: broker.h.
 inline constexpr std::int64_t kAnswerPatienceNs = 15'000'000'000;
 
 // How often a subscription is asked for again that is not what was asked.

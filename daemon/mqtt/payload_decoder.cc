@@ -5,7 +5,6 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "mqtt/json_leaves.h"
 #include "wire/decimal.h"
 #include "wire/json_text.h"
 #include "wire/names.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <functional>
 
-#include "mqtt/topic_template.h"
+#include "mqtt/topic_names.h"
 
 namespace edgecase::mqtt {
 namespace {

@@ -10,7 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "mqtt/broker_answers.h"
+#include "mqtt/broker.h"
 
 namespace edgecase::mqtt {
 

@@ -1,6 +1,7 @@
 // One [[mqtt.rule]] of the configuration, compiled: which topics it takes and what it makes of a
 // message. A rule without a preset has one route; a preset brings several (presets.cc). Immutable
-// once compiled, so any thread may use it.
+// once compiled, so any thread may use it. What rules make of a message can be asked for
+// (mqtt_test_json()).
 #pragma once
 
 #include <cstdint>
@@ -12,7 +13,8 @@
 
 #include "config/settings.h"
 #include "edgecase/status.h"
-#include "mqtt/topic_template.h"
+#include "ingest/ingest_pipeline.h"
+#include "mqtt/topic_names.h"
 #include "wire/reading.h"
 #include "wire/time_zone.h"
 
@@ -144,5 +146,18 @@ const std::vector<std::string_view>& preset_names();
 // alone is subscribed to and gets the preset's way of reading payloads. InvalidArgument names the
 // key that is wrong.
 Result<std::vector<Route>> preset_routes(std::string_view name, std::string_view topic);
+
+// `edgecase mqtt test TOPIC PAYLOAD`: which rule takes a message and which readings it would make.
+// Needs the configuration only; nothing is stored. One JSON object:
+//   {"outcome":"readings"|"ignored"|"rejected", "reason"?,
+//    "rule"?: {"number","line"?,"topic","preset"?,"template"}, "skipped"?,
+//    "readings":[{"namespace","device","sensor","time"?,"time_reason","value","type"?}, …]}
+// Bytes are base64 with "type":"bytes". Without "time" the time of arrival would be taken;
+// "time_reason" says why the one or the other. `pipeline` judges times; null: the message's own
+// counts. InvalidArgument: the rules do not compile.
+Result<std::string> mqtt_test_json(const std::vector<config::MqttRuleSettings>& rules,
+                                   const config::LimitSettings& limits,
+                                   ingest::IngestPipeline* pipeline, std::string_view topic,
+                                   std::string_view payload);
 
 }  // namespace edgecase::mqtt

@@ -1,4 +1,5 @@
-// Lines to stderr for whoever runs the daemon: one event, one line, no secrets.
+// Lines to stderr for whoever runs the daemon: one event, one line, no secrets. What the engine
+// reports becomes such lines, and metrics (EngineEvents).
 //
 // Under systemd (JOURNAL_STREAM names stderr's pipe) a line is `<6>mqtt: connected`: the priority
 // that journald understands, and no time, since the journal adds one. Elsewhere it is
@@ -12,6 +13,7 @@
 // Thread-safe; a line is written with one system call and never waits for the drive.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -19,6 +21,8 @@
 #include <string_view>
 
 #include "edgecase/clock.h"
+#include "edgecase/options.h"
+#include "observe/metrics.h"
 
 namespace edgecase::observe {
 
@@ -74,6 +78,28 @@ class Logger {
   Clock& clock_;
   const LogLevel max_level_;
   std::unique_ptr<Repeats> repeats_;
+};
+
+// Turns what the engine reports into log lines and metrics. Thread-safe. Logger and metrics must
+// outlive it.
+class EngineEvents final : public EventListener {
+ public:
+  EngineEvents(Logger& logger, Metrics& metrics);
+
+  void on_recovered(const RecoveryEvent& event) override;
+  void on_flushed(const FlushEvent& event) override;
+  void on_degraded(std::string_view layer, const Status& status) override;
+  void on_resumed(std::string_view layer) override;
+  void on_corruption(const Status& status) override;
+
+ private:
+  Logger& logger_;
+  Metrics& metrics_;
+  Counter& flushed_entries_;
+  Counter& flushed_value_bytes_;
+  Counter& flushed_metadata_bytes_;
+  Histogram& flush_seconds_;
+  Counter& corruptions_;
 };
 
 }  // namespace edgecase::observe

@@ -12,7 +12,7 @@
 #include "query/order_statistics.h"
 #include "query/query_service.h"
 #include "query/series_scan.h"
-#include "wire/identity.h"
+#include "wire/names.h"
 
 namespace edgecase::query {
 

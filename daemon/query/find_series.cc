@@ -4,7 +4,6 @@
 #include <set>
 
 #include "query/query_service.h"
-#include "wire/identity.h"
 #include "wire/names.h"
 
 namespace edgecase::query {

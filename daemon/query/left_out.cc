@@ -4,7 +4,7 @@
 #include <map>
 #include <utility>
 
-#include "wire/errors.h"
+#include "wire/contract.h"
 #include "wire/reading_key.h"
 #include "wire/time_text.h"
 

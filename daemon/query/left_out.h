@@ -12,7 +12,7 @@
 #include "catalog/catalog.h"
 #include "edgecase/engine.h"
 #include "edgecase/status.h"
-#include "wire/json_values.h"
+#include "wire/json_text.h"
 #include "wire/selector.h"
 
 namespace edgecase::query {

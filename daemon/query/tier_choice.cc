@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "catalog/tier_spaces.h"
-#include "wire/json_values.h"
+#include "wire/json_text.h"
 #include "wire/time_text.h"
 
 namespace edgecase::query {

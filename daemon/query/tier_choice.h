@@ -11,7 +11,7 @@
 #include "query/series_scan.h"
 #include "retention/tier_marks.h"
 #include "wire/selector.h"
-#include "wire/window_columns.h"
+#include "wire/tiers.h"
 
 namespace edgecase::query {
 

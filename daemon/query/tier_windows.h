@@ -11,7 +11,7 @@
 #include "catalog/tier_spaces.h"
 #include "edgecase/engine.h"
 #include "wire/reading.h"
-#include "wire/window_columns.h"
+#include "wire/tiers.h"
 
 namespace edgecase::query {
 

@@ -5,10 +5,10 @@
 #include <optional>
 
 #include "config/validate.h"
-#include "report/amounts.h"
 #include "wire/authority.h"
+#include "wire/contract.h"
 #include "wire/names.h"
-#include "wire/version.h"
+#include "wire/tiers.h"
 
 namespace edgecase::report {
 namespace {

@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "report/amounts.h"
+#include "report/compliance_report.h"
+#include "wire/tiers.h"
 
 namespace edgecase::report {
 namespace {

@@ -6,7 +6,6 @@
 
 #include "catalog/catalog.h"
 #include "retention/retention_records.h"
-#include "retention/wanted_rules.h"
 #include "wire/names.h"
 #include "wire/reading_key.h"
 

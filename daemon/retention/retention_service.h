@@ -29,11 +29,11 @@
 #include "catalog/tier_spaces.h"
 #include "edgecase/engine.h"
 #include "edgecase/mutex.h"
+#include "retention/eviction.h"
 #include "retention/tier_marks.h"
-#include "retention/unsent.h"
-#include "wire/keeping.h"
 #include "wire/reading.h"
 #include "wire/selector.h"
+#include "wire/tiers.h"
 
 namespace edgecase::retention {
 

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "retention/retention_records.h"
-#include "wire/keeping.h"
 #include "wire/reading_key.h"
+#include "wire/tiers.h"
 
 namespace edgecase::retention {
 namespace {

@@ -1,12 +1,13 @@
 #include "sign/signature.h"
 
+#include <array>
+#include <utility>
+
 #include <mbedtls/ecdsa.h>
 #include <mbedtls/ecp.h>
 #include <mbedtls/pk.h>
 
-#include <array>
-
-#include "wire/base64.h"
+#include "wire/escaping.h"
 
 namespace edgecase::sign {
 namespace {
@@ -149,6 +150,82 @@ std::string fingerprint(std::string_view public_key) {
     if (c != '\n') base64 += c;
   const Result<std::string> der = wire::decode_base64(base64);
   return der.ok() ? auth::hex_text(auth::view_of(auth::sha256(*der))) : std::string();
+}
+
+namespace {
+
+using Json = nlohmann::json;
+
+std::string text_of(const Json& object, const char* name) {
+  const auto found = object.find(name);
+  return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
+}
+
+}  // namespace
+
+std::string signed_text(Json document) {
+  document.erase(kSignatureMember);
+  return document.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+Result<Json> signature_of(const Json& document, ByteView secret, Random& random) {
+  return signature_of(auth::sha256(signed_text(document)), secret, random);
+}
+
+Result<Json> signature_of(const auth::Digest& digest, ByteView secret, Random& random) {
+  EC_ASSIGN_OR_RETURN(const std::string public_key, public_key_of(secret, random));
+  EC_ASSIGN_OR_RETURN(const Bytes value, sign(secret, digest, random));
+  std::string base64;
+  wire::append_base64(value, base64);
+  return Json{{"algorithm", kAlgorithm},
+              {"public_key", public_key},
+              {"fingerprint", fingerprint(public_key)},
+              {"value", std::move(base64)}};
+}
+
+Result<Signer> check_signature(const Json& document) {
+  const auto signature = document.is_object() ? document.find(kSignatureMember) : document.end();
+  if (!document.is_object() || signature == document.end() || !signature->is_object())
+    return invalid_argument("it is not signed");
+  if (const std::string algorithm = text_of(*signature, "algorithm"); algorithm != kAlgorithm)
+    return invalid_argument("it is signed by \"" + algorithm + "\", which is not known here");
+  Signer signer;
+  signer.public_key = text_of(*signature, "public_key");
+  signer.fingerprint = fingerprint(signer.public_key);
+  const Result<std::string> value = wire::decode_base64(text_of(*signature, "value"));
+  if (!value.ok()) return corruption("the signature is no base64");
+  EC_TRY(verify(signer.public_key, signed_text(document), *value));
+  return signer;
+}
+
+namespace {
+
+constexpr char kKey[] = "K";
+
+Result<NamespaceId> open_namespace(Engine& engine) {
+  const auto found = engine.find_namespace(kSigningNamespace);
+  if (found.ok()) return found->id;
+  if (found.status().code() != StatusCode::NotFound) return found.status();
+  return engine.create_namespace(kSigningNamespace, {.placement = Placement::Metadata});
+}
+
+}  // namespace
+
+Result<SigningKey::Secret> SigningKey::secret() {
+  const MutexLock lock(mutex_);
+  EC_ASSIGN_OR_RETURN(const NamespaceId records, open_namespace(engine_));
+  auto known = engine_.get(records, kKey, {});
+  if (known.ok()) {
+    if (known->size() != kSecretBytes)
+      return corruption("the key that reports are signed with has a wrong size");
+    return Secret{std::move(known).value(), false};
+  }
+  if (known.status().code() != StatusCode::NotFound) return known.status();
+  EC_ASSIGN_OR_RETURN(Bytes made, make_secret(random_));
+  WriteBatch batch;
+  batch.put(records, kKey, made);
+  EC_TRY(engine_.write(batch, Durability::Sync));
+  return Secret{std::move(made), true};
 }
 
 }  // namespace edgecase::sign

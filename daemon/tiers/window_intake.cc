@@ -12,7 +12,7 @@
 #include "query/series_scan.h"
 #include "query/tier_windows.h"
 #include "tiers/window_batch.h"
-#include "wire/json_values.h"
+#include "wire/json_text.h"
 #include "wire/reading_key.h"
 #include "wire/time_text.h"
 

@@ -1,12 +1,12 @@
 // The setup that both ends of TLS share: files, ciphers, random bytes. Inside daemon/tls only.
 #pragma once
 
+#include <string>
+
 #include <mbedtls/pk.h>
 #include <mbedtls/ssl.h>
 #include <mbedtls/x509_crl.h>
 #include <mbedtls/x509_crt.h>
-
-#include <string>
 
 #include "edgecase/status.h"
 
@@ -32,5 +32,9 @@ Status read_revocations(const std::string& path, mbedtls_x509_crl& list);
 // The same of the key that belongs to `chain`; NotAllowed too when everybody may read it.
 Status read_key(const std::string& path, const std::string& certificate_path,
                 const mbedtls_x509_crt& chain, mbedtls_pk_context& key);
+
+// A certificate that a machine makes itself, for connections within it. For the name "localhost",
+// on P-256, signed by itself; the key may be read by its owner alone.
+Status write_own_certificate(const std::string& certificate_path, const std::string& key_path);
 
 }  // namespace edgecase::tls

@@ -1,10 +1,12 @@
 #include "wire/json_text.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 #include <string>
 
 #include "wire/decimal.h"
+#include "wire/reading_json.h"
 
 namespace edgecase::wire {
 namespace {
@@ -223,6 +225,50 @@ std::string_view keep_json_string(std::string_view escaped, ReadingBatch& batch)
   if (escaped.find('\\') == std::string_view::npos) return escaped;
   char* const room = batch.texts.room(escaped.size());
   return {room, unescape(escaped, room).value_or(0)};
+}
+
+bool looks_like_whole_object(std::string_view line) {
+  std::size_t depth = 0;
+  bool in_string = false;
+  bool closed = false;
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    const char c = line[i];
+    if (in_string) {
+      if (c == '\\') ++i;
+      if (c == '"') in_string = false;
+    } else if (c == '"') {
+      in_string = true;
+    } else if (c == '{' || c == '[') {
+      ++depth;
+    } else if (c == '}' || c == ']') {
+      if (depth == 0) return false;
+      if (--depth == 0) closed = true;
+    }
+  }
+  return closed && depth == 0 && !in_string;
+}
+
+Status check_number_lengths(std::string_view document) {
+  if (document.size() <= kJsonSliceBytes) return ok();
+  bool in_text = false;
+  std::size_t length = 0;  // of what is neither text nor between values
+  for (std::size_t i = 0; i < document.size(); ++i) {
+    const char c = document[i];
+    const bool is_between = c == ',' || c == ':' || c == '[' || c == ']' || c == '{' || c == '}' ||
+                            c == ' ' || c == '\t' || c == '\r' || c == '\n';
+    if (in_text) {
+      if (c == '\\') ++i;
+      in_text = c != '"';
+    } else if (c == '"' || is_between) {
+      in_text = c == '"';
+      length = 0;
+    } else if (++length > kJsonNumberMaxBytes) {
+      return invalid_argument("not JSON at byte " + std::to_string(i + 1) +
+                              ": a number has more than " + std::to_string(kJsonNumberMaxBytes) +
+                              " characters");
+    }
+  }
+  return ok();
 }
 
 }  // namespace edgecase::wire

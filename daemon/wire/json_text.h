@@ -1,13 +1,5 @@
-// JSON documents as the library is to see them.
-//
-// Long strings stay where they are: the library would copy each several times over, and a document
-// may be one string of 16 MiB. Values that are none in JSON, as firmware prints them (`nan`, `+5`,
-// `1e400`, nothing at all), would end the parser: where asked for, it sees `null` instead.
-//
-//   JsonText text(document);
-//   parse(text, sax);   // string() of each long string gets an empty one ...
-//   ... in key() and in string(): if (auto escaped = text.next_string()) ...
-//   ... in null(): if (auto odd = text.next_null()) ... read_odd_value(*odd) ...
+// JSON: a document as the parser is to see it (JsonText), what is asked of its text before that,
+// and values and ends of answers as they are written.
 #pragma once
 
 #include <cstddef>
@@ -15,10 +7,15 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
+#include "edgecase/status.h"
+#include "wire/escaping.h"
 #include "wire/reading.h"
+#include "wire/reading_format.h"
+#include "wire/time_text.h"
 
 namespace edgecase::wire {
 
@@ -32,7 +29,18 @@ inline constexpr std::size_t kOddJsonValuesMax = 65'536;
 // parsed with `Refused`, and again where that failed.
 enum class OddValues : unsigned char { Refused, AsNull };
 
-// What the parser sees of a document, and what it does not. Borrows the document. One thread's.
+// A document as the library is to see it.
+//
+// Long strings stay where they are: the library would copy each several times over, and a document
+// may be one string of 16 MiB. Values that are none in JSON, as firmware prints them (`nan`, `+5`,
+// `1e400`, nothing at all), would end the parser: where asked for, it sees `null` instead.
+//
+//   JsonText text(document);
+//   parse(text, sax);   // string() of each long string gets an empty one ...
+//   ... in key() and in string(): if (auto escaped = text.next_string()) ...
+//   ... in null(): if (auto odd = text.next_null()) ... read_odd_value(*odd) ...
+//
+// Borrows the document. One thread's.
 class JsonText {
  public:
   explicit JsonText(std::string_view document, std::size_t long_bytes = kLongJsonStringBytes,
@@ -133,5 +141,37 @@ OddValue read_odd_value(std::string_view text);
 bool is_json_string(std::string_view escaped);
 // What it stands for, in the batch; where nothing is escaped, the same bytes. It is one.
 std::string_view keep_json_string(std::string_view escaped, ReadingBatch& batch);
+
+inline bool is_blank(std::string_view text) {
+  return text.find_first_not_of(" \t\r\n") == std::string_view::npos;
+}
+
+// Whether `line` is a JSON object from its first to its last character, as far as braces tell.
+bool looks_like_whole_object(std::string_view line);
+
+// InvalidArgument: a number has more than kJsonNumberMaxBytes (reading_json.h). The library keeps
+// one several times over before it judges it. Only a large document can hold one that matters.
+Status check_number_lengths(std::string_view document);
+
+using Json = nlohmann::ordered_json;
+
+// What is no UTF-8 becomes U+FFFD.
+inline std::string compact(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+// One line.
+inline std::string dump(const Json& json) {
+  return compact(json) + "\n";
+}
+
+inline std::string time_text(std::int64_t time_ns) {
+  std::string text;
+  append_time(time_ns, text);
+  return text;
+}
+
+inline Json time_or_null(const std::optional<std::int64_t>& time_ns) {
+  return time_ns ? Json(time_text(*time_ns)) : Json(nullptr);
+}
 
 }  // namespace edgecase::wire

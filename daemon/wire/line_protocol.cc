@@ -10,8 +10,8 @@
 
 #include "wire/decimal.h"
 #include "wire/names.h"
+#include "wire/tiers.h"
 #include "wire/time_text.h"
-#include "wire/window_columns.h"
 
 namespace edgecase::wire {
 namespace {

@@ -17,7 +17,7 @@
 // is itself. Blank lines and lines that begin with `#` are skipped, a carriage return before the
 // line feed too; where LineContexts::Followed, `# CONTEXT-DATABASE: NAMESPACE` names the namespace
 // of the lines that follow, `# CONTEXT-WINDOW: 1m` says that they are windows of tiers
-// (window_columns.h) up to `# CONTEXT-WINDOW:`, and the statements of InfluxDB's own exports,
+// (tiers.h) up to `# CONTEXT-WINDOW:`, and the statements of InfluxDB's own exports,
 // `CREATE …` between `# DDL` and `# DML`, are passed over. A line is taken whole or not at all:
 // what is wrong with it becomes a LineError, and decoding goes on with the next line.
 //

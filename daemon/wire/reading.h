@@ -20,7 +20,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "wire/keeping.h"
+#include "edgecase/retention.h"
 
 namespace edgecase::wire {
 
@@ -87,6 +87,15 @@ struct Value {
   }
 };
 
+// A tier of retention (wire/tiers.h): windows of `every_ns`, aligned to the epoch, that are kept
+// for so long.
+struct Tier {
+  std::int64_t every_ns = 0;
+  std::int64_t keep_ns = kRetentionForever;
+
+  friend bool operator==(const Tier&, const Tier&) = default;
+};
+
 // What the rule of a topic says: of a device that is new, and what its readings become once their
 // retention is over (Reading::retention_ns). Owned by the rule, which outlives readings.
 struct TopicMetadata {
@@ -104,8 +113,8 @@ enum class TimeSource : std::uint8_t {
   LastHeard,  // somebody says that the device was heard then
 };
 
-struct SeriesIdentity;  // identity.h
-struct Window;          // window_columns.h
+struct SeriesIdentity;  // names.h
+struct Window;          // tiers.h
 
 // Why a window has no value, in the order of their weight.
 enum class Lack : unsigned char {

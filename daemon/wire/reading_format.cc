@@ -5,11 +5,11 @@
 #include <cstring>
 #include <utility>
 
-#include "wire/base64.h"
+#include "wire/escaping.h"
 #include "wire/line_protocol.h"
 #include "wire/reading_key.h"
+#include "wire/tiers.h"
 #include "wire/time_text.h"
-#include "wire/window_columns.h"
 
 namespace edgecase::wire {
 namespace {

@@ -5,7 +5,7 @@
 //   csv     header `namespace,device,sensor,time,value,type`, one reading a line, RFC 4180 quotes,
 //           lines end in LF. type: float int bool text bytes; bytes are base64, and a content type
 //           other than kDefaultContentType follows as `bytes;image/jpeg`.
-//           With WindowColumns::Told more columns follow, of windows (wire/window_columns.h).
+//           With WindowColumns::Told more columns follow, of windows (wire/tiers.h).
 //   ndjson  one object a line, as POST /api/v1/readings takes them. `type` is there for int and
 //           bytes only; bytes also have `content_type`. `measurement`, `tags` and `field` are there
 //           where the identity is not the one that the names give.
@@ -28,10 +28,9 @@
 #include <string_view>
 
 #include "edgecase/status.h"
-#include "wire/base64.h"
 #include "wire/decimal.h"
-#include "wire/identity.h"
-#include "wire/json_scan.h"
+#include "wire/escaping.h"
+#include "wire/names.h"
 #include "wire/reading.h"
 
 namespace edgecase::wire {

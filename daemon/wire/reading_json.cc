@@ -10,11 +10,10 @@
 #include <vector>
 
 #include "wire/decimal.h"
-#include "wire/identity.h"
-#include "wire/json_scan.h"
 #include "wire/json_text.h"
+#include "wire/names.h"
 #include "wire/reading_members.h"
-#include "wire/window_columns.h"
+#include "wire/tiers.h"
 
 namespace edgecase::wire {
 namespace {

@@ -7,7 +7,7 @@
 // first, "values" (an array) replaces "value", and "steps" has the nanoseconds from each reading to
 // the next, one fewer than there are values. Forwarding sends these (forward/courier.h).
 //
-// A window of a tier has "window":"1m" and its columns in place of "value" (window_columns.h).
+// A window of a tier has "window":"1m" and its columns in place of "value" (tiers.h).
 //
 // measurement, tags (an object of texts) and field: the series' identity, as exports have it.
 // time: RFC 3339 text, or whole nanoseconds since 1970; null: none. type: float, int, bool, text,

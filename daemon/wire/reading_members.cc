@@ -1,11 +1,11 @@
 #include "wire/reading_members.h"
 
-#include "wire/base64.h"
+#include "wire/escaping.h"
 #include "wire/json_text.h"
 #include "wire/names.h"
 #include "wire/reading_key.h"
+#include "wire/tiers.h"
 #include "wire/time_text.h"
-#include "wire/window_columns.h"
 
 namespace edgecase::wire {
 

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "edgecase/status.h"
-#include "wire/identity.h"
+#include "wire/names.h"
 #include "wire/reading.h"
 #include "wire/reading_json.h"
 #include "wire/time_text.h"

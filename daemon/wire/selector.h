@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "edgecase/status.h"
-#include "wire/identity.h"
+#include "wire/names.h"
 
 namespace edgecase::wire {
 

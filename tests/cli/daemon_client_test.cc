@@ -11,7 +11,7 @@
 #include <string>
 #include <thread>
 
-#include "wire/errors.h"
+#include "wire/contract.h"
 
 namespace edgecase::cli {
 namespace {

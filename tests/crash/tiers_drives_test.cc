@@ -4,8 +4,8 @@
 
 #include "catalog/tier_spaces.h"
 #include "crash/tiers_store.h"
-#include "wire/keeping.h"
 #include "wire/reading_key.h"
+#include "wire/tiers.h"
 
 namespace edgecase::test {
 namespace {

@@ -7,7 +7,7 @@
 #include "crash/crash_plan.h"
 #include "crash/tiers_model.h"
 #include "crash/tiers_store.h"
-#include "wire/keeping.h"
+#include "wire/tiers.h"
 
 namespace edgecase::test {
 namespace {

@@ -4,8 +4,6 @@
 #include <string>
 
 #include "config/configuration.h"
-#include "config/settings_file.h"
-#include "config/show.h"
 #include "config/validate.h"
 #include "fuzz/fuzz_targets.h"
 

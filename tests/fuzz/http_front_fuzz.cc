@@ -6,7 +6,6 @@
 #include <string_view>
 
 #include "fuzz/fuzz_targets.h"
-#include "http/body_decoder.h"
 #include "http/request_reader.h"
 #include "http/router.h"
 

@@ -10,7 +10,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "net/socket.h"
+#include "net/channel.h"
 
 namespace edgecase::test {
 

@@ -16,7 +16,7 @@
 #include <cstdlib>
 #include <fstream>
 
-#include "net/socket.h"
+#include "net/channel.h"
 #include "support/loopback.h"
 
 namespace edgecase::test {

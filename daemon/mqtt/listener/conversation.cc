@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <limits>
 
-#include "mqtt/rejected_messages.h"
+#include "mqtt/message_group.h"
 #include "net/channel.h"
 
 namespace edgecase::mqtt {

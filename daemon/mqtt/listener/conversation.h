@@ -18,7 +18,7 @@
 #include "mqtt/listener/session_table.h"
 #include "mqtt/message_group.h"
 #include "mqtt/packet_codec.h"
-#include "net/byte_budget.h"
+#include "net/budgets.h"
 
 namespace edgecase::mqtt {
 

@@ -1,5 +1,11 @@
 #include "mqtt/listener/mqtt_listener.h"
 
+#include <sys/epoll.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
 #include <nlohmann/json.hpp>
 
 #include "mqtt/listener/poller.h"
@@ -92,6 +98,169 @@ void register_metrics(const MqttListener& listener, observe::Metrics& metrics) {
       [](S s) { return s.counters.redelivered; });
   add(MetricKind::Counter, "repeats_dropped_total", "Messages stored before.",
       [](S s) { return s.counters.repeats_dropped; });
+}
+
+// The poller's sessions that come back after a restart of the daemon, and go.
+
+// Loads sessions without a connection, and those that had one when the daemon ended.
+Status MqttListener::Poller::load_sessions() {
+  const std::size_t sessions_max = SessionTable::kKeptMax + options_.connections;
+  EC_ASSIGN_OR_RETURN(const SessionRecords::Loaded loaded,
+                      records_->load(sessions_, sessions_max, parts_.clock.boot_ns()));
+  {
+    const MutexLock lock(mutex_);
+    status_.sessions = sessions_.size();
+  }
+  if (parts_.logger == nullptr || loaded.unreadable + loaded.surplus == 0) return ok();
+  parts_.logger->warning("mqtt",
+                         "of the sessions of MQTT clients " + std::to_string(loaded.unreadable) +
+                             " records cannot be read and " + std::to_string(loaded.surplus) +
+                             " are too many: what they tell of comes again as if it were new");
+  return ok();
+}
+
+// Where their clients do not come again, nothing else has their records removed.
+void MqttListener::Poller::forget_ended() {
+  if (!sessions_.has_ended()) return;
+  std::unique_ptr<MessageGroup> group = committer_->take();
+  add_ended_sessions(sessions_, *records_, *group);
+  committer_->offer(std::move(group));
+}
+
+void MqttListener::Poller::publish_wills() {
+  if (!sessions_.has_due_wills()) return;
+  std::unique_ptr<MessageGroup> group = committer_->take();
+  const std::size_t wills = add_due_wills(conversation_parts_, *group);
+  committer_->offer(std::move(group));
+  const MutexLock lock(mutex_);
+  status_.wills += wills;
+}
+
+void MqttListener::Poller::set_rules(std::vector<TopicRule> rules) {
+  const MutexLock lock(fresh_mutex_);
+  fresh_rules_ = std::move(rules);
+  wake();
+}
+
+// Nothing that was decoded by the old ones leads to them any more.
+void MqttListener::Poller::take_rules() {
+  const MutexLock lock(fresh_mutex_);
+  if (fresh_rules_) rules_ = *std::exchange(fresh_rules_, std::nullopt);
+}
+
+void MqttListener::Poller::note_end(const Connection& connection) {
+  const Conversation& conversation = connection.conversation;
+  if (conversation.failure().empty() || stopping_) return;
+  {
+    const MutexLock lock(mutex_);
+    ++(conversation.is_connected() ? status_.failed : status_.refused);
+  }
+  if (parts_.logger == nullptr) return;
+  const std::string who =
+      conversation.is_connected() ? "client \"" + conversation.client_id() + "\" of " : "";
+  parts_.logger->log_keyed(observe::LogLevel::Notice, "mqtt", "listener ended",
+                           "closed " + who + connection.address + ": " + conversation.failure());
+}
+
+// Connections that have been too slow, or silent for too long.
+
+void MqttListener::Poller::sweep() {
+  next_sweep_ns_ = now_ns_ + options_.sweep_ns;
+  if (accept_again_ns_ != 0 && now_ns_ >= accept_again_ns_) {
+    accept_again_ns_ = 0;
+    watch_listeners(EPOLLIN);
+  }
+  sessions_.remove_expired(now_ns_);
+  std::vector<std::uint64_t> gone;
+  for (const auto& [id, each] : connections_) {
+    Connection& connection = *each;
+    const bool unread = !connection.conversation.output().empty() &&
+                        now_ns_ - connection.written_ns > options_.write_grace_ns;
+    const bool closed =
+        connection.closing_ns != 0 && now_ns_ - connection.closing_ns > options_.close_ns;
+    if (unread || closed) {
+      gone.push_back(id);
+      continue;
+    }
+    std::string why;
+    ReasonCode reason = ReasonCode::Unspecified;
+    if (is_overdue(connection, why, reason)) end(connection, reason, why);
+  }
+  for (const std::uint64_t id : gone) {
+    end(*find(id), ReasonCode::Unspecified, "it does not read what is sent to it");
+    close(id);
+  }
+  send_touched();
+  const MutexLock lock(mutex_);
+  status_.sessions = sessions_.size();
+}
+
+bool MqttListener::Poller::is_overdue(Connection& connection, std::string& why,
+                                      ReasonCode& reason) const {
+  const Conversation& conversation = connection.conversation;
+  // Nobody is late while it is not read.
+  if (conversation.has_ended() || (connection.events & EPOLLIN) == 0) return false;
+  if (!conversation.is_connected() && now_ns_ - connection.opened_ns > options_.connect_ns) {
+    why = "no CONNECT in time";
+    reason = ReasonCode::NotAuthorized;
+    return true;
+  }
+  if (conversation.partial_since_ns() != 0) {
+    const std::int64_t extra_seconds = static_cast<std::int64_t>(
+        conversation.partial_bytes() / options_.packet_bytes_per_second_min);
+    // A client that sends, however slowly, is waited for; one that has stopped is not, nor any for
+    // ever.
+    const std::int64_t paid_until_ns =
+        conversation.partial_since_ns() + extra_seconds * 1'000'000'000;
+    if (now_ns_ - std::min(paid_until_ns,
+                           std::max(connection.heard_ns, conversation.partial_since_ns())) >
+        options_.packet_grace_ns) {
+      why = "a packet came too slowly";
+      reason = ReasonCode::Unspecified;
+      return true;
+    }
+  }
+  const std::int64_t keep_alive_ns = conversation.keep_alive_ns();
+  if (keep_alive_ns != 0 && now_ns_ - connection.heard_ns > keep_alive_ns) {
+    why = "nothing was heard for one and a half times its keep-alive";
+    reason = ReasonCode::KeepAliveTimeout;
+    return true;
+  }
+  return false;
+}
+
+// Connections that are not read for a while, and are read again.
+
+// Nobody is late for what was not read.
+void MqttListener::Poller::resume(Connection& connection) {
+  if (connection.owes_until_ns > now_ns_) {
+    owing_.push_back(connection.id);
+    next_paid_ns_ = next_paid_ns_ == 0 ? connection.owes_until_ns
+                                       : std::min(next_paid_ns_, connection.owes_until_ns);
+    return;
+  }
+  const std::int64_t pause_ns = now_ns_ - std::exchange(connection.paused_ns, 0);
+  connection.heard_ns += pause_ns;
+  connection.conversation.excuse(pause_ns);
+  watch(connection);
+}
+
+// What it has sent by now is stored, and acknowledged; the rest waits on its way.
+void MqttListener::Poller::hold_back(std::uint64_t id, std::int64_t owed_ns) {
+  Connection* const connection = find(id);
+  if (connection == nullptr || connection->conversation.has_ended()) return;
+  connection->owes_until_ns = std::max(connection->owes_until_ns, now_ns_ + owed_ns);
+  if (connection->paused_ns != 0) return;
+  connection->paused_ns = now_ns_;
+  resume(*connection);
+  watch(*connection);
+}
+
+void MqttListener::Poller::resume_paid() {
+  next_paid_ns_ = 0;
+  for (const std::uint64_t id : std::exchange(owing_, {})) {
+    if (Connection* const connection = find(id)) resume(*connection);
+  }
 }
 
 }  // namespace edgecase::mqtt

@@ -2,7 +2,7 @@
 // stored, and acknowledged once it is durable. Nothing is routed.
 //
 // Two threads: "mqtt-poll" accepts, receives, decodes and answers; "mqtt-commit"
-// (mqtt/message_committer.h) stores. A connection that is idle or slow costs no more than its
+// (mqtt/message_group.h) stores. A connection that is idle or slow costs no more than its
 // memory: half a packet has a deadline, an answer that is not read has one, and both are bounded in
 // bytes. While the drive refuses, acknowledgements wait, and once the group that fills is full
 // nothing is read either.
@@ -20,9 +20,8 @@
 #include "edgecase/engine.h"
 #include "edgecase/random.h"
 #include "ingest/ingest_pipeline.h"
-#include "mqtt/device_names.h"
 #include "mqtt/message_group.h"
-#include "mqtt/rejected_messages.h"
+#include "mqtt/topic_names.h"
 #include "mqtt/topic_rule.h"
 #include "net/channel.h"
 #include "observe/logger.h"

@@ -14,11 +14,9 @@
 #include "mqtt/listener/conversation.h"
 #include "mqtt/listener/mqtt_listener.h"
 #include "mqtt/listener/session_table.h"
-#include "mqtt/message_committer.h"
-#include "net/address_limit.h"
-#include "net/byte_budget.h"
+#include "mqtt/message_group.h"
+#include "net/budgets.h"
 #include "net/channel.h"
-#include "net/socket.h"
 
 namespace edgecase::mqtt {
 

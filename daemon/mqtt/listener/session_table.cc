@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "mqtt/device_names.h"
+#include "mqtt/topic_names.h"
 
 namespace edgecase::mqtt {
 

@@ -170,7 +170,7 @@ bool decode_session_value(ByteView value, std::uint32_t& expiry_seconds);
 bool decode_message_value(ByteView value, std::uint64_t& fingerprint);
 
 // Records of sessions that survive a restart of the daemon, so that a message of QoS 2 is stored
-// once although its exchange is cut by it. They lie in `_mqtt` (device_names.h):
+// once although its exchange is cut by it. They lie in `_mqtt` (topic_names.h):
 //
 //   key      'Q'  client, 16 bytes                     a session that outlives its connection
 //            'Q'  client, 16 bytes  packet id, 2        a message it has sent and not released

@@ -9,7 +9,7 @@
 #include "bench/ycsb_numbers.h"
 #include "edgecase/clock.h"
 #include "edgecase/random.h"
-#include "wire/routes.h"
+#include "wire/contract.h"
 
 namespace edgecase::cli::bench {
 namespace {

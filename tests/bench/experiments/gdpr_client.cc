@@ -8,7 +8,7 @@
 
 #include "bench/child_process.h"
 #include "edgecase/clock.h"
-#include "wire/routes.h"
+#include "wire/contract.h"
 
 namespace edgecase::cli::bench {
 namespace {

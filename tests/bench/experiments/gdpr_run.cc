@@ -15,7 +15,7 @@
 #include "bench/loads.h"
 #include "bench/ycsb_numbers.h"
 #include "edgecase/clock.h"
-#include "wire/routes.h"
+#include "wire/contract.h"
 
 namespace edgecase::cli::bench {
 namespace {

@@ -11,8 +11,8 @@
 #include "bench/experiments/experiments.h"
 #include "edgecase/clock.h"
 #include "output.h"
+#include "wire/contract.h"
 #include "wire/reading_format.h"
-#include "wire/version.h"
 
 namespace edgecase::cli::bench {
 namespace {

@@ -1,6 +1,6 @@
 #include "manual/command_tree.h"
 
-#include "config/settings_table.h"
+#include "config/settings.h"
 #include "manual_fixture.h"
 
 namespace edgecase::cli {

@@ -18,7 +18,7 @@
 #include "support/loopback.h"
 #include "support/temp_directory.h"
 #include "support/test_certificate.h"
-#include "tls/tls_server.h"
+#include "tls/tls_ends.h"
 
 namespace edgecase::cli {
 namespace {

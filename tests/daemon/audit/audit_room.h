@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "audit/audit_reader.h"
-#include "audit/head_file.h"
+#include "audit/page.h"
 #include "support/manual_clock.h"
 #include "support/model_engine.h"
 #include "support/temp_directory.h"

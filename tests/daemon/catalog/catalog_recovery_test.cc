@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "catalog/catalog.h"
 #include "catalog/catalog_format.h"
-#include "catalog/memory_catalog.h"
 #include "edgecase/store_check.h"
 #include "support/model_engine.h"
 #include "wire/reading_key.h"

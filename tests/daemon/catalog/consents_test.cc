@@ -2,7 +2,6 @@
 #include <doctest/doctest.h>
 
 #include "catalog/device_index.h"
-#include "catalog/device_records.h"
 #include "support/model_engine.h"
 
 namespace edgecase::catalog {

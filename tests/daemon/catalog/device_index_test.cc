@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "catalog/catalog.h"
-#include "catalog/device_records.h"
 #include "edgecase/random.h"
 #include "support/counting_engine.h"
 #include "support/model_engine.h"

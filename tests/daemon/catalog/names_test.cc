@@ -10,7 +10,6 @@
 
 #include "catalog/catalog.h"
 #include "catalog/catalog_format.h"
-#include "catalog/memory_catalog.h"
 #include "catalog/names.h"
 #include "support/model_engine.h"
 #include "wire/line_protocol.h"

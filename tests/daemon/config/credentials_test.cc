@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include "config/settings_table.h"
+#include "config/settings.h"
 #include "support/temp_directory.h"
 
 namespace edgecase::config {

@@ -7,8 +7,6 @@
 
 #include "config/configuration.h"
 #include "config/credentials.h"
-#include "config/settings_file.h"
-#include "config/show.h"
 #include "config/validate.h"
 #include "support/temp_directory.h"
 

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "config/settings_file.h"
+#include "config/configuration.h"
 
 namespace edgecase::config {
 namespace {

@@ -1,4 +1,4 @@
-#include "config/settings_table.h"
+#include "config/settings.h"
 
 #include <doctest/doctest.h>
 
@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "config/configuration.h"
-#include "config/settings_file.h"
 
 namespace edgecase::config {
 namespace {

@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "erase/certificate.h"
-#include "wire/window_columns.h"
+#include "wire/tiers.h"
 
 namespace edgecase::erase {
 namespace {

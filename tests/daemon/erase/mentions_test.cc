@@ -1,4 +1,4 @@
-#include "erase/mentions.h"
+#include "erase/erase_service.h"
 
 #include "daemon/erase/erase_room.h"
 

@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "net/socket.h"
+#include "net/channel.h"
 
 namespace edgecase::forward {
 namespace {

@@ -7,8 +7,8 @@
 #include <thread>
 #include <vector>
 
-#include "http/body_decoder.h"
-#include "net/socket.h"
+#include "http/request_reader.h"
+#include "net/channel.h"
 
 namespace edgecase::forward {
 namespace {

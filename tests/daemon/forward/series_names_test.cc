@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include "wire/identity.h"
+#include "wire/names.h"
 
 namespace edgecase::forward {
 namespace {

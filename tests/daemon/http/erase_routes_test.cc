@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "daemon/http/http_fixture.h"
-#include "sign/signed_json.h"
+#include "sign/signature.h"
 
 namespace edgecase::http {
 namespace {

@@ -21,7 +21,7 @@
 #include "erase/erase_service.h"
 #include "http/http_server.h"
 #include "ingest/ingest_pipeline.h"
-#include "net/socket.h"
+#include "net/channel.h"
 #include "observe/logger.h"
 #include "observe/metrics.h"
 #include "query/query_service.h"

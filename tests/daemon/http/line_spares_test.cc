@@ -1,5 +1,5 @@
 // Line protocol, one request after another: what is kept between them shows nowhere.
-#include "http/line_spares.h"
+#include "http/http_routes.h"
 
 #include <doctest/doctest.h>
 

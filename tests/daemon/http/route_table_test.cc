@@ -1,4 +1,4 @@
-#include "http/route_table.h"
+#include "http/router.h"
 
 #include <doctest/doctest.h>
 
@@ -7,7 +7,7 @@
 #include <string>
 
 #include "daemon/http/http_fixture.h"
-#include "wire/routes.h"
+#include "wire/contract.h"
 
 namespace edgecase::http::test {
 namespace {

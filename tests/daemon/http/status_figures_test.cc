@@ -1,4 +1,4 @@
-#include "http/status_figures.h"
+#include "http/http_routes.h"
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-#include "ingest/left_copies.h"
+#include "ingest/redating.h"
 
 #include <doctest/doctest.h>
 
@@ -9,7 +9,6 @@
 #include <string>
 
 #include "daemon/erase/erase_room.h"
-#include "ingest/redating.h"
 #include "support/temp_directory.h"
 #include "wire/time_text.h"
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "daemon/erase/erase_room.h"
-#include "mqtt/rejected_messages.h"
+#include "mqtt/message_group.h"
 #include "wire/time_text.h"
 
 using namespace edgecase;

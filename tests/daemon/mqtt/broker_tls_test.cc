@@ -6,9 +6,9 @@
 #include <sstream>
 
 #include "daemon/mqtt/mqtt_fixture.h"
-#include "mqtt/broker_socket.h"
+#include "mqtt/broker.h"
 #include "mqtt/mqtt_source.h"
-#include "net/socket.h"
+#include "net/channel.h"
 #include "support/mosquitto_broker.h"
 #include "support/temp_directory.h"
 #include "support/test_certificate.h"

@@ -1,4 +1,4 @@
-#include "mqtt/json_leaves.h"
+#include "mqtt/payload_decoder.h"
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-#include "mqtt/message_sink.h"
+#include "mqtt/mqtt_source.h"
 
 #include <atomic>
 

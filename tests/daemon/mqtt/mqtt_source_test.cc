@@ -6,8 +6,8 @@
 
 #include "daemon/mqtt/listener/listener_fixture.h"
 #include "daemon/mqtt/mqtt_fixture.h"
-#include "mqtt/broker_socket.h"
-#include "mqtt/paho_client.h"
+#include "mqtt/broker.h"
+#include "mqtt/connection.h"
 #include "support/mosquitto_broker.h"
 
 using namespace edgecase;

@@ -1,6 +1,7 @@
-#include "mqtt/paho_client.h"
-
 #include <doctest/doctest.h>
+
+#include "mqtt/ack_gate.h"
+#include "mqtt/connection.h"
 
 using namespace edgecase;
 
@@ -16,4 +17,13 @@ TEST_CASE("paho client: a library older than 1.3.10 is refused with words") {
     CHECK(status.message().find("1.3.10 is needed") != std::string_view::npos);
   }
   CHECK(mqtt::PahoClient::check_version().ok());
+}
+
+using namespace edgecase;
+
+TEST_CASE("gate self-test: with this paho the gate holds, in either version") {
+  for (const auto version : {mqtt::ProtocolVersion::V311, mqtt::ProtocolVersion::V5}) {
+    const Status status = mqtt::test_ack_gate(system_clock(), version);
+    CHECK_MESSAGE(status.ok(), status.to_string());
+  }
 }

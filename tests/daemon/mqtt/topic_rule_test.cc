@@ -1,6 +1,10 @@
-#include "mqtt/topic_rule.h"
+#include <limits>
 
 #include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+#include "daemon/mqtt/mqtt_fixture.h"
+#include "mqtt/topic_rule.h"
 
 using namespace edgecase;
 
@@ -112,4 +116,136 @@ TEST_CASE("topic rule: subscriptions leave out what another one brings") {
   CHECK(subscriptions[0].filter == "b/+/+");
   CHECK(subscriptions[1].filter == "a/+/#");
   CHECK(subscriptions[1].qos == 1);
+}
+
+using namespace edgecase;
+
+TEST_CASE("mqtt test: says which rule and which readings") {
+  config::MqttRuleSettings rule;
+  rule.topic = "s/{device}";
+  rule.time = "/ts";
+  rule.line = 7;
+  const auto text = [&rule](std::string_view topic, std::string_view payload) {
+    const auto json = mqtt::mqtt_test_json({rule}, {}, nullptr, topic, payload);
+    return json.ok() ? *json : json.status().message();
+  };
+  CHECK(text("s/k", R"({"t":21.5,"ts":0,"n":null})") ==
+        R"({"outcome":"readings","rule":{"number":1,"line":7,"topic":"s/{device}",)"
+        R"("template":"s/{device}"},"skipped":1,"readings":[{"namespace":"default",)"
+        R"("device":"k","sensor":"t","time":"1970-01-01T00:00:00.000000000Z",)"
+        R"("time_reason":"the message says it","value":21.5}]})");
+  CHECK(text("s/k", "\xff") ==
+        R"({"outcome":"readings","rule":{"number":1,"line":7,"topic":"s/{device}",)"
+        R"("template":"s/{device}"},"readings":[{"namespace":"default","device":"k",)"
+        R"("sensor":"value","time_reason":"the message says none","value":"/w==",)"
+        R"("type":"bytes"}]})");
+  CHECK(text("t/k", "1") ==
+        R"({"outcome":"rejected","reason":"no rule takes this topic","readings":[]})");
+  rule.topic = "n/{namespace}/{device}";
+  CHECK(text("n/_own/k", "1")
+            .starts_with(
+                R"({"outcome":"rejected","reason":"namespace _own: names that begin with _ are)"));
+  rule.topic = "s/{";
+  CHECK(text("s/k", "1").substr(0, 27) == "mqtt.rule 1 (line 7): topic");
+}
+
+TEST_CASE("mqtt test: says which time counts, and why") {
+  test::MqttFixture fixture;
+  config::MqttRuleSettings rule;
+  rule.topic = "s/{device}";
+  rule.time = "/last_seen";
+  const auto reason = [&](const std::string& time) {
+    const auto json = mqtt::mqtt_test_json({rule}, {}, fixture.pipeline.get(), "s/k",
+                                           "{\"t\":21.5,\"last_seen\":" + time + "}");
+    REQUIRE(json.ok());
+    const auto reading = nlohmann::json::parse(*json)["readings"][0];
+    return std::string(reading.contains("time") ? "own: " : "arrival: ") +
+           reading["time_reason"].get<std::string>();
+  };
+  CHECK(reason("1763647200000") ==
+        "own: the device was last heard then, and its series has nothing newer");
+  CHECK(reason("null") == "arrival: the message says none");
+  CHECK(reason("true") == "arrival: time at /last_seen is a bool");
+  CHECK(reason("4711") ==
+        "arrival: 1970-01-01T01:18:31.000000000Z, which the message says, is before 2000: of a "
+        "clock that was never set");
+  CHECK(reason("6763647200000") ==
+        "arrival: 2184-04-30T22:53:20.000000000Z, which the message says, is later than the clock "
+        "by more than limits.time-ahead = 1d");
+  wire::ReadingBatch batch;
+  batch.readings = {{"default", "k", "t", 1'763'647'200'000'000'000, wire::Value::of_float64(1)}};
+  const auth::Principal somebody{auth::PrincipalKind::LocalSocket, "test"};
+  REQUIRE(fixture.pipeline->ingest(*auth::authorize_write(somebody, batch)).ok());
+  CHECK(reason("1763647200000") ==
+        "arrival: the series has another value of the time that the message says");
+  CHECK(reason("1763647100000") ==
+        "arrival: the device was last heard before the newest reading of the series");
+}
+
+using namespace edgecase;
+using mqtt::TimeFormat;
+
+TEST_CASE("message time: exact in every format") {
+  struct Case {
+    const char* text;
+    TimeFormat format;
+    std::int64_t want;
+  };
+  constexpr std::int64_t kSecond = 1'000'000'000;
+  for (const Case& c : {
+           Case{"1594598424.5023336", TimeFormat::Unix, 1'594'598'424'502'333'600},
+           Case{"1594598424.5023336", TimeFormat::Auto, 1'594'598'424'502'333'600},
+           Case{"1594598424", TimeFormat::Auto, 1'594'598'424 * kSecond},
+           Case{"1594598424502", TimeFormat::Auto, 1'594'598'424'502'000'000},
+           Case{"1594598424502333", TimeFormat::Auto, 1'594'598'424'502'333'000},
+           Case{"1594598424502333600", TimeFormat::Auto, 1'594'598'424'502'333'600},
+           Case{"9007199254740993", TimeFormat::UnixNs, 9'007'199'254'740'993},
+           Case{"9223372036854775807", TimeFormat::UnixNs,
+                std::numeric_limits<std::int64_t>::max()},
+           Case{"-9223372036854775808", TimeFormat::UnixNs,
+                std::numeric_limits<std::int64_t>::min()},
+           Case{"1.5e3", TimeFormat::Unix, 1'500 * kSecond},
+           Case{"0", TimeFormat::Auto, 0},
+           Case{"-1.25", TimeFormat::Unix, -1'250'000'000},
+           Case{"0.0000000019", TimeFormat::Unix, 1},
+           Case{"1.5", TimeFormat::UnixMs, 1'500'000},
+           Case{"2026-11-20T14:00:00Z", TimeFormat::Rfc3339, 1'795'183'200 * kSecond},
+           Case{"2026-11-20T15:00:00+01:00", TimeFormat::Auto, 1'795'183'200 * kSecond},
+           Case{"2026-11-20T15:00:00.250+0100", TimeFormat::Auto,
+                1'795'183'200 * kSecond + 250'000'000},
+           Case{"2026-11-20T15:00:00,250+01", TimeFormat::Auto,
+                1'795'183'200 * kSecond + 250'000'000},
+           Case{"2026-11-20T14:00Z", TimeFormat::Auto, 1'795'183'200 * kSecond},
+           Case{"2026-11-20T14:00:00.1234567899Z", TimeFormat::Auto,
+                1'795'183'200 * kSecond + 123'456'789},
+           Case{"2026-11-20 08:30:00-05:30", TimeFormat::Auto, 1'795'183'200 * kSecond},
+           Case{"2026-11-20T14:00:00.123456789Z", TimeFormat::Auto,
+                1'795'183'200 * kSecond + 123'456'789},
+           Case{"1969-12-31T23:59:59.5Z", TimeFormat::Auto, -500'000'000},
+           Case{"2024-02-29T00:00:00Z", TimeFormat::Auto, 1'709'164'800 * kSecond},
+       }) {
+    CAPTURE(c.text);
+    const auto got = mqtt::parse_message_time_ns(c.text, c.format);
+    REQUIRE(got.ok());
+    CHECK(*got == c.want);
+  }
+}
+
+TEST_CASE("message time: refuses what is no time") {
+  struct Case {
+    const char* text;
+    TimeFormat format = TimeFormat::Auto;
+  };
+  for (const Case& c :
+       {Case{""}, Case{"yesterday"}, Case{"2026-11-20"}, Case{"2026-11-20T14:00:00"},
+        Case{"2026-13-20T14:00:00Z"}, Case{"2026-02-29T14:00:00Z"}, Case{"2026-11-20T24:00:00Z"},
+        Case{"2026-11-20T14:00:00.Z"}, Case{"2026-11-20T14:00:00Zx"}, Case{"9999-01-01T00:00:00Z"},
+        Case{"1e30"}, Case{"9223372036854775808", TimeFormat::UnixNs},
+        Case{"2026-11-20T14:00:00Z", TimeFormat::Unix}, Case{"1594598424", TimeFormat::Rfc3339},
+        Case{"1.2.3"}, Case{"1e"}, Case{"--1"}}) {
+    CAPTURE(c.text);
+    CHECK(!mqtt::parse_message_time_ns(c.text, c.format).ok());
+  }
+  CHECK(mqtt::is_time_without_offset("2026-11-20T14:00:00"));
+  CHECK(!mqtt::is_time_without_offset("2026-11-20T14:00:00Z"));
 }

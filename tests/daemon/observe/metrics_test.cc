@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-#include "observe/engine_events.h"
+#include "observe/logger.h"
 
 namespace edgecase::observe {
 namespace {

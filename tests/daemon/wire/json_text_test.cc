@@ -1,16 +1,16 @@
 // Long strings of JSON documents, which the library does not get to see.
-#include "wire/json_text.h"
-
-#include <doctest/doctest.h>
 
 #include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include <doctest/doctest.h>
+
 #include "edgecase/random.h"
 #include "support/test_seed.h"
 #include "support/test_share.h"
+#include "wire/json_text.h"
 #include "wire/reading_json.h"
 
 using namespace edgecase;
@@ -149,3 +149,46 @@ TEST_CASE("json text: nothing but a value may be long") {
   const auto twice = decode_text(reading_with(R"("value":")" + text + R"(","value":1)"));
   CHECK(twice.outcome.bad == 1);
 }
+
+// What is told of JSON before a library parses it.
+
+namespace edgecase::wire {
+
+TEST_CASE("JSON: whether a line is a whole object is told by its braces outside of texts") {
+  for (const char* whole : {"{}", "{\"a\":1}", " {\"a\":[1,{\"b\":2}]} ", R"({"a":"}"})",
+                            R"({"a":"\"}"})", R"({"a":"\\"})"}) {
+    CAPTURE(whole);
+    CHECK(looks_like_whole_object(whole));
+  }
+  for (const char* cut :
+       {"", " ", "{", "}", "{\"a\":1", "{\"a\":[1}", R"({"a":"})", R"({"a":"\"})", "{}}", "1"}) {
+    CAPTURE(cut);
+    CHECK_FALSE(looks_like_whole_object(cut));
+  }
+}
+
+TEST_CASE("JSON: white space alone is blank") {
+  CHECK(is_blank(""));
+  CHECK(is_blank(" \t\r\n"));
+  CHECK_FALSE(is_blank(" x "));
+}
+
+TEST_CASE(
+    "JSON: a number too long to be kept several times over is refused, and its place is told") {
+  const std::string number(kJsonNumberMaxBytes, '1');
+  const std::string filler = R"({"text":")" + std::string(kJsonSliceBytes, '9') + R"(",)";
+  CHECK(check_number_lengths("[" + number + "1]").ok());  // a document so small does no harm
+  CHECK(check_number_lengths(filler + "\"n\":" + number + "}").ok());
+  const Status refused = check_number_lengths(filler + "\"n\":" + number + "1}");
+  CHECK(refused.code() == StatusCode::InvalidArgument);
+  CHECK(refused.message().find("byte " + std::to_string(filler.size() + 4 + number.size() + 1)) !=
+        std::string::npos);
+  // Digits of texts are none, however long; a quote within a text does not end it.
+  CHECK(check_number_lengths(filler + R"("a\"b":")" + number + number + "\"}").ok());
+  // Numbers that stand apart are not added up.
+  std::string many = filler + "\"list\":[";
+  for (int i = 0; i < 100; ++i) many += std::string(100, '1') + ",";
+  CHECK(check_number_lengths(many + "1]}").ok());
+}
+
+}  // namespace edgecase::wire

@@ -1,10 +1,10 @@
-#include "wire/selector.h"
-
-#include <doctest/doctest.h>
-
 #include <algorithm>
 #include <string>
 #include <vector>
+
+#include <doctest/doctest.h>
+
+#include "wire/selector.h"
 
 using namespace edgecase;
 
@@ -192,4 +192,130 @@ TEST_CASE("selector: globs overlap exactly where a short name matches both") {
       FAIL_CHECK(one << " and " << other);
     }
   }
+}
+
+namespace edgecase::wire {
+namespace {
+
+Selection parse(const SelectionTexts& texts) {
+  const auto selection = parse_selection(texts);
+  REQUIRE_MESSAGE(selection.ok(), selection.status().to_string());
+  return *selection;
+}
+
+TEST_CASE("selection: any of the selectors, and everything without one") {
+  CHECK(parse({}).matches("kitchen", "temp"));
+  CHECK(parse({}).text() == "*/*");
+  const Selection two = parse({{"kitchen/temp", "hall*"}, {}, {}, {}});
+  CHECK(two.matches("kitchen", "temp"));
+  CHECK(two.matches("hall2", "hum"));
+  CHECK_FALSE(two.matches("kitchen", "hum"));
+  CHECK(two.matches_device("kitchen"));
+  CHECK_FALSE(two.matches_device("attic"));
+  CHECK_FALSE(two.is_exact());
+  CHECK_FALSE(two.names_devices());
+  CHECK(parse({{"a/b", "c/*"}, {}, {}, {}}).names_devices());
+  CHECK(parse({{"a/b", "c/d"}, {}, {}, {}}).is_exact());
+  CHECK(two.within("hall?").selectors.size() == 1);
+  CHECK(two.within("hall?").selectors[0].device == "hall\\?");
+  CHECK(two.within("attic").selectors.empty());
+  CHECK(two.text() == "kitchen/temp and 1 more selector");
+}
+
+TEST_CASE("selection: one of the measurements, one of the fields and all of the tags") {
+  const Identity cpu{"cpu", {{"cpu", "cpu0"}, {"host", "pi"}}, "usage_idle"};
+  struct Case {
+    std::vector<std::string> measurements, tags, fields;
+    bool holds;
+  };
+  const Case cases[] = {{{}, {}, {}, true},
+                        {{"cpu"}, {}, {}, true},
+                        {{"c*"}, {}, {}, true},
+                        {{"mem", "cpu"}, {}, {}, true},
+                        {{"mem"}, {}, {}, false},
+                        {{}, {"host=pi"}, {}, true},
+                        {{}, {"host=pi", "cpu=cpu?"}, {}, true},
+                        {{}, {"host=pi", "cpu=cpu1"}, {}, false},
+                        {{}, {"none=*"}, {}, false},
+                        {{}, {}, {"usage_idle", "x"}, true},
+                        {{}, {}, {"usage"}, false},
+                        {{"cpu"}, {"host=pi"}, {"usage_*"}, true},
+                        {{"cpu"}, {"host=pi"}, {"x"}, false}};
+  for (const Case& c : cases) {
+    const Selection selection = parse({{}, c.measurements, c.tags, c.fields});
+    CAPTURE(selection.text());
+    CHECK(selection.identity.hold_for(cpu) == c.holds);
+  }
+  // A key may hold what stands between it and its value.
+  const Identity odd{"m", {{"a=b", "c*d"}}, "f"};
+  CHECK(parse({{}, {}, {"a\\=b=c\\*d"}, {}}).identity.hold_for(odd));
+  CHECK_FALSE(parse({{}, {}, {"a\\=b=c\\*"}, {}}).identity.hold_for(odd));
+}
+
+TEST_CASE("selection: what is wrong is said") {
+  const std::vector<std::string> many(kSelectorsMax + 1, "a");
+  struct Case {
+    SelectionTexts texts;
+    const char* says;
+  };
+  const Case cases[] = {
+      {{{""}, {}, {}, {}}, "empty selector"},
+      {{{"a/b", "a/b/c"}, {}, {}, {}}, "\"a/b/c\": selector has more than one '/'"},
+      {{many, {}, {}, {}}, "101 selectors; at most 100"},
+      {{{}, many, {}, {}}, "101 measurements; at most 100"},
+      {{{}, {""}, {}, {}}, "the measurement is empty"},
+      {{{}, {}, {"host"}, {}}, "KEY=VALUE, as in host=pi, not \"host\""},
+      {{{}, {}, {""}, {}}, "KEY=VALUE"},
+      {{{}, {}, {"=pi"}, {}}, "KEY=VALUE"},
+      {{{}, {}, {"host="}, {}}, "tag host has no value"},
+      {{{}, {}, {"host=a\\"}, {}}, "ends in a lone \\"},
+      {{{}, {}, {"host=\xff"}, {}}, "is not UTF-8"},
+      {{{}, {}, {}, {""}}, "the field is empty"},
+      {{{}, {}, {}, {std::string(kIdentityMaxBytes + 1, 'f')}}, "the field is too long"}};
+  for (const Case& c : cases) {
+    const auto refused = parse_selection(c.texts);
+    CHECK(refused.status().code() == StatusCode::InvalidArgument);
+    CHECK_MESSAGE(refused.status().message().find(c.says) != std::string::npos,
+                  refused.status().message());
+  }
+}
+
+}  // namespace
+}  // namespace edgecase::wire
+
+using namespace edgecase;
+
+TEST_CASE("query request: every aggregate has a name that leads back to it") {
+  for (int i = 0; i <= static_cast<int>(wire::Aggregate::P99); ++i) {
+    const auto aggregate = static_cast<wire::Aggregate>(i);
+    const auto got = wire::parse_aggregate(wire::aggregate_name(aggregate));
+    REQUIRE(got.ok());
+    CHECK(*got == aggregate);
+  }
+  for (const char* name : {"", "avgs", "mean ", "p90", "meanmeanmeanmeanmeanmeanmeanmeanmean"}) {
+    CAPTURE(name);
+    CHECK(wire::parse_aggregate(name).status().code() == StatusCode::InvalidArgument);
+  }
+}
+
+TEST_CASE(
+    "query request: an aggregate is understood by its other names, and a near miss is named") {
+  struct Case {
+    const char* name;
+    wire::Aggregate aggregate;
+  };
+  for (const Case& c :
+       {Case{"avg", wire::Aggregate::Mean}, Case{"AVERAGE", wire::Aggregate::Mean},
+        Case{"Mean", wire::Aggregate::Mean}, Case{"maximum", wire::Aggregate::Max},
+        Case{"total", wire::Aggregate::Sum}, Case{"std", wire::Aggregate::Stddev},
+        Case{"median", wire::Aggregate::P50}, Case{"latest", wire::Aggregate::Last}}) {
+    CAPTURE(c.name);
+    const auto got = wire::parse_aggregate(c.name);
+    REQUIRE(got.ok());
+    CHECK(*got == c.aggregate);
+  }
+  CHECK(wire::parse_aggregate("maen").status().message().find("did you mean mean?") !=
+        std::string::npos);
+  CHECK(wire::nearest_aggregate("stdev2") == "stddev");
+  CHECK(wire::nearest_aggregate("xyzzy").empty());
 }

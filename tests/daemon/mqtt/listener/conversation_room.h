@@ -10,8 +10,8 @@
 #include "daemon/mqtt/listener/packets.h"
 #include "daemon/mqtt/mqtt_fixture.h"
 #include "edgecase/random.h"
-#include "mqtt/device_names.h"
 #include "mqtt/listener/conversation.h"
+#include "mqtt/topic_names.h"
 
 namespace edgecase::test {
 

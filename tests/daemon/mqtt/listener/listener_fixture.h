@@ -11,9 +11,9 @@
 
 #include "daemon/mqtt/listener/packets.h"
 #include "daemon/mqtt/mqtt_fixture.h"
-#include "mqtt/device_names.h"
 #include "mqtt/listener/mqtt_listener.h"
-#include "net/socket.h"
+#include "mqtt/topic_names.h"
+#include "net/channel.h"
 #include "support/loopback.h"
 #include "support/mosquitto_broker.h"
 

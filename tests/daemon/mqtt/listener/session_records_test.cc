@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "edgecase/random.h"
-#include "mqtt/device_names.h"
+#include "mqtt/topic_names.h"
 #include "support/model_engine.h"
 
 using namespace edgecase;

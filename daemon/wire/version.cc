@@ -1,9 +1,0 @@
-#include "wire/version.h"
-
-namespace edgecase::wire {
-
-std::string_view version() {
-  return EDGECASE_VERSION;
-}
-
-}  // namespace edgecase::wire
