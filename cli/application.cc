@@ -8,10 +8,8 @@
 #include <system_error>
 
 #include "daemon_client.h"
-#include "help_text.h"
 #include "manual/command_tree.h"
 #include "mended_line.h"
-#include "other_names.h"
 #include "output.h"
 #include "reading_output.h"
 #include "wire/contract.h"

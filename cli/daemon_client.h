@@ -15,13 +15,11 @@
 #include <utility>
 #include <vector>
 
-#include "connection.h"
+#include "command_options.h"
 #include "edgecase/status.h"
 #include "wire/authority.h"
 
 namespace edgecase::cli {
-
-using Parameters = std::vector<std::pair<std::string_view, std::string>>;
 
 // "/api/v1/query?ns=default&select=%2A": values percent-encoded.
 std::string path_with(std::string_view path, const Parameters& parameters);

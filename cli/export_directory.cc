@@ -17,7 +17,6 @@
 #include "edgecase/clock.h"
 #include "json_text.h"
 #include "output.h"
-#include "progress.h"
 #include "reading_output.h"
 #include "selection.h"
 #include "target_file.h"

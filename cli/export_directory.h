@@ -1,4 +1,5 @@
-// `edgecase export -o DIR`: one file a series, DIR/NAMESPACE/DEVICE/SENSOR.csv.
+// Exports into a directory: one file a series, DIR/NAMESPACE/DEVICE/SENSOR.csv
+// (export_directory.cc), or everything of one person (owner_export.cc).
 //
 // Each file appears when it is whole and durable, so an export that was stopped is continued by
 // leaving out the files that are there. What was asked for is kept in DIR/.edgecase-export.json,
@@ -9,9 +10,8 @@
 #include <string>
 #include <string_view>
 
-#include "connection.h"
+#include "command_options.h"
 #include "edgecase/status.h"
-#include "time_arguments.h"
 #include "wire/selector.h"
 
 namespace edgecase::cli {
@@ -72,5 +72,28 @@ std::string file_name_of(std::string_view name);
 
 // Whether others are not to be tried where one thing among many failed of this.
 bool ends_all(const Status& status);
+
+// `edgecase export --owner O -o DIR/`: everything of one person, to be read by people and taken in
+// elsewhere: readings.ndjson and readings.csv with the same readings, and manifest.json with
+// purposes, objections, retention and recipients, written last.
+struct OwnerExport {
+  const ConnectionArguments& connection;
+  const std::string& owner;
+  std::string directory;
+};
+
+// The exit code.
+int export_owner(const OwnerExport& request);
+
+// `--to-host URL`: the same, and what is said of their devices, straight into the EdgeCase of
+// another controller, by way of no file that has a name.
+struct OwnerPush {
+  ConnectionArguments from, to;
+  std::string owner;
+  std::string location;  // of the other controller's store
+};
+
+// Returns the exit code, as an import of what `export --owner` writes would.
+int push_owner(const OwnerPush& request);
 
 }  // namespace edgecase::cli

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "import/reading_source.h"
-#include "other_names.h"
 #include "wire/names.h"
 #include "wire/selector.h"
 #include "wire/time_text.h"

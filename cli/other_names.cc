@@ -1,4 +1,4 @@
-#include "other_names.h"
+#include "mended_line.h"
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include "owner_export.h"
+#include "export_directory.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -13,12 +13,10 @@
 #include <utility>
 
 #include "daemon_client.h"
-#include "export_directory.h"
 #include "import/importer.h"
 #include "import/reading_source.h"
 #include "json_text.h"
 #include "output.h"
-#include "progress.h"
 #include "target_file.h"
 #include "wire/contract.h"
 #include "wire/reading_format.h"

@@ -6,10 +6,10 @@
 #include <string>
 #include <string_view>
 
+#include "command_options.h"
 #include "daemon_client.h"
 #include "edgecase/status.h"
 #include "output.h"
-#include "time_arguments.h"
 
 namespace CLI {
 class App;

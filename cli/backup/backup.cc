@@ -17,12 +17,10 @@
 #include <utility>
 #include <vector>
 
-#include "backup/backup_index.h"
 #include "daemon_client.h"
 #include "export_directory.h"
 #include "json_text.h"
 #include "output.h"
-#include "progress.h"
 #include "target_file.h"
 #include "wire/contract.h"
 #include "wire/selector.h"

@@ -1,4 +1,4 @@
-#include "backup/backup_index.h"
+#include "backup/backup.h"
 
 #include <zlib.h>
 

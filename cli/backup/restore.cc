@@ -6,14 +6,12 @@
 #include <vector>
 
 #include "backup/backup.h"
-#include "backup/backup_index.h"
 #include "daemon_client.h"
 #include "export_directory.h"
 #include "import/importer.h"
 #include "import/reading_source.h"
 #include "json_text.h"
 #include "output.h"
-#include "progress.h"
 #include "target_file.h"
 #include "wire/contract.h"
 

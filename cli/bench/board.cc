@@ -14,8 +14,7 @@
 #include <cstdio>
 
 #include "bench/board_machine.h"
-#include "bench/child_process.h"
-#include "bench/directories.h"
+#include "bench/processes.h"
 #include "bench/store_load.h"
 #include "bench/store_session.h"
 

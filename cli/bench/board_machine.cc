@@ -14,7 +14,7 @@
 #include <sstream>
 #include <system_error>
 
-#include "bench/child_process.h"
+#include "bench/processes.h"
 #include "bench/report.h"
 #include "bench/store_load.h"
 

@@ -10,7 +10,7 @@
 #include <cstring>
 #include <type_traits>
 
-#include "bench/child_process.h"
+#include "bench/processes.h"
 #include "bench/report.h"
 
 namespace edgecase::cli::bench {

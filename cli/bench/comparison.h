@@ -4,8 +4,8 @@
 #include <functional>
 #include <string>
 
-#include "bench/bench_options.h"
 #include "bench/report.h"
+#include "bench/workloads.h"
 #include "edgecase/status.h"
 
 namespace edgecase::cli::bench {

@@ -7,7 +7,7 @@
 #include <memory>
 #include <string>
 
-#include "bench/child_process.h"
+#include "bench/processes.h"
 #include "bench/report.h"
 #include "bench/ttl.h"
 #include "edgecase/engine.h"

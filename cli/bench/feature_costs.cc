@@ -8,12 +8,12 @@
 #include <string>
 #include <vector>
 
-#include "bench/child_process.h"
 #include "bench/loads.h"
+#include "bench/processes.h"
 #include "bench/raw_connection.h"
 #include "bench/report.h"
+#include "bench/store_load.h"
 #include "bench/workloads.h"
-#include "bench/ycsb_numbers.h"
 #include "edgecase/random.h"
 #include "wire/contract.h"
 

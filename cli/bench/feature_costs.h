@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "bench/daemon_process.h"
 #include "bench/loads.h"
+#include "bench/processes.h"
 #include "bench/report.h"
 #include "edgecase/status.h"
 

@@ -7,11 +7,10 @@
 #include <optional>
 #include <utility>
 
-#include "bench/child_process.h"
-#include "bench/daemon_process.h"
-#include "bench/directories.h"
 #include "bench/loads.h"
+#include "bench/processes.h"
 #include "bench/report.h"
+#include "bench/store_session.h"
 #include "bench/workloads.h"
 #include "edgecase/random.h"
 

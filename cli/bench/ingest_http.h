@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "bench/bench_options.h"
 #include "bench/raw_connection.h"
 #include "bench/report.h"
+#include "bench/workloads.h"
 #include "edgecase/status.h"
 
 namespace edgecase::cli::bench {

@@ -5,10 +5,9 @@
 #include <charconv>
 #include <chrono>
 
-#include "bench/child_process.h"
-#include "bench/daemon_process.h"
 #include "bench/loads.h"
 #include "bench/mosquitto.h"
+#include "bench/processes.h"
 #include "bench/report.h"
 #include "bench/workloads.h"
 

@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "bench/child_process.h"
+#include "bench/processes.h"
 #include "edgecase/mutex.h"
 #include "edgecase/random.h"
 #include "wire/contract.h"

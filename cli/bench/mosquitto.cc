@@ -6,8 +6,8 @@
 #include <fstream>
 #include <string>
 
-#include "bench/child_process.h"
 #include "bench/loads.h"
+#include "bench/processes.h"
 
 namespace edgecase::cli::bench {
 namespace {

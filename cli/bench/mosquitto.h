@@ -8,9 +8,9 @@
 #include <memory>
 #include <string>
 
-#include "bench/child_process.h"
-#include "bench/directories.h"
+#include "bench/processes.h"
 #include "bench/raw_connection.h"
+#include "bench/store_session.h"
 #include "edgecase/status.h"
 
 namespace edgecase::cli::bench {

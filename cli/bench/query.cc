@@ -3,9 +3,8 @@
 #include <algorithm>
 #include <chrono>
 
-#include "bench/child_process.h"
-#include "bench/daemon_process.h"
 #include "bench/loads.h"
+#include "bench/processes.h"
 #include "bench/report.h"
 #include "bench/workloads.h"
 #include "wire/contract.h"

@@ -2,9 +2,9 @@
 #include <atomic>
 #include <chrono>
 
-#include "bench/child_process.h"
-#include "bench/directories.h"
+#include "bench/processes.h"
 #include "bench/report.h"
+#include "bench/store_session.h"
 #include "bench/workloads.h"
 #include "edgecase/engine.h"
 #include "edgecase/random.h"

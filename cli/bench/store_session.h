@@ -1,15 +1,55 @@
-// One store of a workload: its private directories, and what the drives hold of it.
+// One store of a workload: its private directories, removed with all they hold at the end, and what
+// the drives hold of it.
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <memory>
+#include <string>
 #include <thread>
 
-#include "bench/bench_options.h"
-#include "bench/directories.h"
+#include "bench/workloads.h"
 #include "edgecase/status.h"
 
 namespace edgecase::cli::bench {
+
+// Directories of the benchmark's own, removed with all they hold at the end of their scope, and
+// what is looked at before a workload writes to those that the user named.
+class PrivateDirectory {
+ public:
+  // Inside `parent`, which must exist; empty: the working directory.
+  static Result<std::unique_ptr<PrivateDirectory>> create(const std::string& parent);
+  ~PrivateDirectory();
+  PrivateDirectory(const PrivateDirectory&) = delete;
+  PrivateDirectory& operator=(const PrivateDirectory&) = delete;
+
+  const std::string& path() const { return path_; }
+
+ private:
+  explicit PrivateDirectory(std::string path) : path_(std::move(path)) {}
+  std::string path_;
+};
+
+// The pair of directories of one store, both private.
+struct StoreDirectories {
+  std::unique_ptr<PrivateDirectory> metadata_parent;
+  std::unique_ptr<PrivateDirectory> values_parent;  // null: inside the other
+  std::string metadata;
+  std::string values;
+};
+Result<StoreDirectories> create_store_directories(const std::string& metadata,
+                                                  const std::string& values);
+
+// InvalidArgument if the directory (empty: the working one) holds a store of EdgeCase.
+Status check_no_store(const std::string& directory);
+// InvalidArgument if both lead to one directory, through links too.
+Status check_apart(const std::string& one, const std::string& other);
+// OutOfSpace unless so many bytes are free where the directory (empty: the working one) lies.
+Status check_room(const std::string& directory, std::uint64_t bytes);
+
+// Bytes of a stopped store's tables on both drives once everything is in them, write-ahead log
+// aside. Errors: the engine's.
+Result<std::uint64_t> table_bytes(const StoreDirectories& directories);
 
 inline constexpr std::uint32_t kKeySizeMinBytes = 8;  // digits enough for what is usual
 

@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "bench/child_process.h"
 #include "bench/comparison.h"
+#include "bench/processes.h"
 #include "bench/store_load.h"
 #include "bench/store_session.h"
 #include "edgecase/mutex.h"

@@ -10,7 +10,7 @@
 #include <system_error>
 #include <utility>
 
-#include "bench/child_process.h"
+#include "bench/processes.h"
 #include "bench/workloads.h"
 #include "edgecase/engine.h"
 #include "wire/reading_key.h"

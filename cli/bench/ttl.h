@@ -10,9 +10,9 @@
 #include <string_view>
 #include <vector>
 
-#include "bench/bench_options.h"
-#include "bench/child_process.h"
-#include "bench/directories.h"
+#include "bench/processes.h"
+#include "bench/store_session.h"
+#include "bench/workloads.h"
 #include "edgecase/clock.h"
 #include "edgecase/engine.h"
 #include "edgecase/random.h"

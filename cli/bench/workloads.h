@@ -1,17 +1,136 @@
-// Every workload of `edgecase bench`, by name. What sizes a board runs in this executable; the
-// experiments of the papers, and all that is measured beside a peer, run in edgecase-bench-peers
-// (tests/bench/), which commands/bench_command.cc starts. What a workload does stands at the head
-// of its source.
+// Every workload of `edgecase bench`, by name, its options, and the store that it measures. What
+// sizes a board runs in this executable; the experiments of the papers, and all that is measured
+// beside a peer, run in edgecase-bench-peers (tests/bench/), which commands/bench_command.cc
+// starts. What a workload does stands at the head of its source.
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <memory>
 #include <span>
 #include <string>
+#include <utility>
+#include <vector>
 
-#include "bench/bench_options.h"
 #include "bench/report.h"
+#include "edgecase/bytes.h"
 #include "edgecase/status.h"
 
+namespace edgecase {
+class FileSystem;
+}  // namespace edgecase
+
 namespace edgecase::cli::bench {
+
+inline constexpr const char* kOwnStore = "edgecase";
+// Stores of edgecase-bench-peers; "naive-…" and "unordered-map" are the LogKV paper's.
+inline constexpr const char* kPeerStores[] = {"leveldb",   "rocksdb",      "rocksdb-blob",
+                                              "naive-32k", "naive-1m",     "naive-2m",
+                                              "naive-32m", "unordered-map"};
+
+// The same for every store, as far as it has such a thing.
+struct StoreSettings {
+  std::string metadata_directory;
+  std::string values_directory;
+  // An eighth of it is a write buffer, a fifth a cache.
+  std::uint64_t memory_bytes = 64u << 20;
+  bool compression = false;
+  bool coalesce = true;               // of EdgeCase
+  std::uint32_t spaces = 1;           // namespaces; a peer has one
+  FileSystem* file_system = nullptr;  // of EdgeCase; null: the machine's
+};
+
+// Puts and deletes written together. `space` counts from 0.
+class BenchBatch {
+ public:
+  virtual ~BenchBatch() = default;
+  virtual void put(std::uint32_t space, ByteView key, ByteView value) = 0;
+  virtual void remove(std::uint32_t space, ByteView key) = 0;
+  virtual void clear() = 0;
+};
+
+using Visit = std::function<bool(ByteView key, ByteView value)>;
+using Figures = std::vector<std::pair<std::string, double>>;
+
+// A key-value store under measurement: EdgeCase's engine, or a peer that edgecase-bench-peers
+// brings along (tests/bench/peers/). Thread-safe; a batch belongs to one thread.
+class BenchStore {
+ public:
+  virtual ~BenchStore() = default;
+  virtual std::unique_ptr<BenchBatch> make_batch() = 0;
+  virtual Status write(BenchBatch& batch, bool sync) = 0;
+  // NotFound when there is none.
+  virtual Result<Bytes> get(std::uint32_t space, ByteView key) = 0;
+  // Every entry from `lower` on, in order, until `visit` answers false.
+  virtual Status scan(ByteView lower, const Visit& visit) = 0;
+  // Everything written out of memory and log; compactions may go on.
+  virtual Status flush() = 0;
+  // Handed to the drives since open, logs included.
+  virtual std::uint64_t device_bytes_written() const = 0;
+  // More to report, of this store alone.
+  virtual Figures figures() const { return {}; }
+};
+
+using MakeStore = Result<std::unique_ptr<BenchStore>>(const std::string& name,
+                                                      const StoreSettings& settings);
+
+Result<std::unique_ptr<BenchStore>> make_own_store(const StoreSettings& settings);
+
+struct BenchOptions {
+  std::string workload;
+  std::uint64_t num = 0;         // 0: the workload's own
+  std::uint64_t operations = 0;  // after the fill, of workloads that begin with one; 0: num
+  std::uint32_t value_size = 0;  // 0: the workload's own
+  std::uint32_t key_size = 16;
+  std::uint32_t batch = 0;    // 0: the workload's own
+  std::uint32_t threads = 0;  // 0: the workload's own
+  std::uint32_t devices = 0;  // of erase; 0: its own number
+  bool sync = false;
+  double seconds = 0;  // 0: until num is done
+  double rate = 0;     // operations a second, of ycsb-* and neighbour; 0: as fast as it goes
+  std::uint64_t seed = 1;
+  std::uint32_t rounds = 0;        // runs of which the median counts; 0: the workload's own
+  std::string metadata;            // where the private directories are made; empty: here
+  std::string values;              // empty: inside the metadata one
+  std::string out;                 // where `papers` puts its report
+  std::string engine = kOwnStore;  // of workloads on a store
+  std::vector<std::string> peers;  // measured too, taking turns
+  std::uint64_t memory_bytes = 0;  // 0: the workload's own
+  bool compression = false;        // of peers that have it
+  double compression_ratio = 1;    // the share of a value's bytes that is random
+  bool random_fill = false;        // what is read was written in random order
+  bool at_once = false;            // read without waiting for flushes and compactions
+  bool cold = false;               // page cache dropped before reading
+  bool slope = false;              // again on ten times the data
+  bool coalesce = true;            // of EdgeCase: small values in groups
+  bool smoke = false;
+  bool json = false;
+  std::string json_file;  // where it goes; empty: standard output
+  // Options of casedb-drives: what a drive costs, and how slow the slow one is made.
+  double fast_price = 100;
+  double slow_price = 70;
+  double slow_mb_per_second = 100;
+  double slow_sync_ms = 2;
+  FileSystem* file_system = nullptr;  // of EdgeCase's own store; null: the machine's
+  // What edgecase-bench-peers brings along; null: only EdgeCase's own engine can be measured.
+  MakeStore* make_peer = nullptr;
+
+  std::uint64_t num_or(std::uint64_t usual, std::uint64_t smoke_num) const {
+    return num != 0 ? num : smoke ? smoke_num : usual;
+  }
+  std::uint32_t batch_or(std::uint32_t usual) const { return batch != 0 ? batch : usual; }
+  std::uint32_t threads_or(std::uint32_t usual) const { return threads != 0 ? threads : usual; }
+  std::uint32_t rounds_or(std::uint32_t usual) const {
+    return rounds != 0 ? rounds : smoke ? 1 : usual;
+  }
+  std::uint32_t value_size_or(std::uint32_t usual) const {
+    return value_size != 0 ? value_size : usual;
+  }
+  bool has_peer(const char* name) const {
+    return std::find(peers.begin(), peers.end(), name) != peers.end();
+  }
+};
 
 // Errors of each: the engine's, those of directories and servers, InvalidArgument where the options
 // ask for what it cannot do, Cancelled on Ctrl-C.

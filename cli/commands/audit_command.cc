@@ -7,14 +7,14 @@
 #include <set>
 #include <string>
 
+#include "application.h"
+#include "command_options.h"
 #include "commands/commands.h"
 #include "daemon_client.h"
-#include "help_text.h"
 #include "json_text.h"
 #include "output.h"
 #include "reading_output.h"
 #include "target_file.h"
-#include "time_arguments.h"
 #include "wire/contract.h"
 
 namespace edgecase::cli {

@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
-#include "bench/child_process.h"
+#include "application.h"
+#include "bench/processes.h"
 #include "bench/workloads.h"
 #include "commands/commands.h"
-#include "help_text.h"
 #include "output.h"
 #include "wire/contract.h"
 

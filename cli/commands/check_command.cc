@@ -7,16 +7,15 @@
 #include <vector>
 
 #include "app/store_faults.h"
-#include "bench/child_process.h"
+#include "application.h"
+#include "bench/processes.h"
+#include "command_options.h"
 #include "commands/commands.h"
 #include "edgecase/file_system.h"
 #include "edgecase/store_check.h"
-#include "help_text.h"
 #include "json_text.h"
 #include "output.h"
-#include "progress.h"
 #include "reading_output.h"
-#include "setting_flags.h"
 #include "wire/contract.h"
 
 namespace edgecase::cli {

@@ -1,9 +1,15 @@
-// Every command of the executable. Each is declared and run in <name>_command.cc; `last` is beside
-// `query`, `where` beside `series`, `inspect` beside `check`.
+// Every command of the executable. Each is declared and run in <name>_command.cc; some stand beside
+// those that do the like: `last` and `get` in query, `import` in write, `where` and `device` in
+// series, `backup` and `restore` in export, `inspect` in check, `version` in serve, `mqtt test` and
+// `influx test` in rules.
 #pragma once
 
-#include "action.h"
+#include <memory>
+
+#include <CLI/CLI.hpp>
+
 #include "application.h"
+#include "daemon_client.h"
 
 namespace CLI {
 class App;
@@ -63,5 +69,22 @@ inline constexpr AddCommand kAllCommands[] = {
     add_bench_command,     add_version_command, add_completion_command, add_manual_command,
     // clang-format on
 };
+
+// A subcommand under a name, as in `edgecase token create`. Declared with its purpose, its example
+// and the options of a connection; `arguments` have a `connection`, and `run` is given them.
+template <typename Arguments>
+CLI::App* add_subcommand(CLI::App& parent, Action& action, const char* name, const char* purpose,
+                         const char* example, const std::shared_ptr<Arguments>& arguments,
+                         int (*run)(const Arguments&)) {
+  CLI::App* command = parent.add_subcommand(name, purpose);
+  add_connection_options(*command, arguments->connection);
+  command->footer(help_footer({example}));
+  command->callback(
+      [arguments, run, &action] { action = [arguments, run] { return run(*arguments); }; });
+  return command;
+}
+
+// `edgecase config storage`: whether a directory will do for the values, and moving them there.
+void add_config_storage(CLI::App& config, Action& action);
 
 }  // namespace edgecase::cli

@@ -5,9 +5,9 @@
 #include <set>
 #include <string>
 
+#include "application.h"
 #include "commands/commands.h"
 #include "daemon_client.h"
-#include "help_text.h"
 #include "json_text.h"
 #include "manual/command_tree.h"
 #include "output.h"

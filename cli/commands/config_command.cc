@@ -7,14 +7,13 @@
 #include <vector>
 
 #include "app/serve.h"
+#include "application.h"
+#include "command_options.h"
 #include "commands/commands.h"
-#include "commands/subcommand.h"
 #include "config/configuration.h"
 #include "config/credentials.h"
-#include "help_text.h"
 #include "output.h"
 #include "reading_output.h"
-#include "setting_flags.h"
 #include "storage/drive.h"
 #include "wire/contract.h"
 

@@ -1,4 +1,4 @@
-#include "commands/subcommand.h"
+#include "commands/commands.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -16,13 +16,12 @@
 #include <string>
 #include <vector>
 
-#include "bench/child_process.h"
+#include "application.h"
+#include "bench/processes.h"
+#include "command_options.h"
 #include "edgecase/file_system.h"
-#include "help_text.h"
 #include "output.h"
-#include "progress.h"
 #include "reading_output.h"
-#include "setting_flags.h"
 #include "storage/drive.h"
 #include "storage/values_move.h"
 #include "target_file.h"

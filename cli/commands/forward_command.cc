@@ -3,14 +3,13 @@
 #include <memory>
 #include <string>
 
+#include "application.h"
+#include "command_options.h"
 #include "commands/commands.h"
-#include "commands/subcommand.h"
 #include "daemon_client.h"
-#include "help_text.h"
 #include "json_text.h"
 #include "output.h"
 #include "reading_output.h"
-#include "time_arguments.h"
 #include "wire/contract.h"
 #include "wire/time_text.h"
 

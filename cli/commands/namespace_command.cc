@@ -3,12 +3,11 @@
 #include <memory>
 #include <string>
 
+#include "application.h"
 #include "commands/commands.h"
 #include "daemon_client.h"
-#include "help_text.h"
 #include "json_text.h"
 #include "output.h"
-#include "progress.h"
 #include "reading_output.h"
 #include "wire/contract.h"
 #include "wire/names.h"

@@ -8,17 +8,17 @@
 #include <string>
 #include <string_view>
 
+#include "application.h"
+#include "command_options.h"
 #include "commands/commands.h"
 #include "daemon_client.h"
 #include "edgecase/clock.h"
-#include "help_text.h"
 #include "json_text.h"
 #include "output.h"
 #include "plot/chart.h"
 #include "reading_output.h"
 #include "selection.h"
 #include "target_file.h"
-#include "time_arguments.h"
 #include "wire/contract.h"
 #include "wire/reading_format.h"
 #include "wire/time_text.h"

@@ -4,15 +4,15 @@
 #include <string>
 #include <vector>
 
+#include "application.h"
+#include "command_options.h"
 #include "commands/commands.h"
 #include "daemon_client.h"
-#include "help_text.h"
 #include "json_text.h"
 #include "output.h"
 #include "reading_output.h"
 #include "sign/signature.h"
 #include "target_file.h"
-#include "time_arguments.h"
 #include "wire/contract.h"
 #include "wire/time_text.h"
 

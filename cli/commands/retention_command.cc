@@ -4,16 +4,14 @@
 #include <string>
 #include <vector>
 
+#include "application.h"
+#include "command_options.h"
 #include "commands/commands.h"
-#include "commands/subcommand.h"
 #include "daemon_client.h"
-#include "help_text.h"
 #include "json_text.h"
 #include "output.h"
-#include "progress.h"
 #include "reading_output.h"
 #include "selection.h"
-#include "time_arguments.h"
 #include "wire/contract.h"
 #include "wire/tiers.h"
 #include "wire/time_text.h"

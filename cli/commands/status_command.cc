@@ -7,9 +7,9 @@
 #include <string_view>
 #include <thread>
 
+#include "application.h"
 #include "commands/commands.h"
 #include "daemon_client.h"
-#include "help_text.h"
 #include "json_text.h"
 #include "output.h"
 #include "reading_output.h"

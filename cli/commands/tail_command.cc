@@ -8,10 +8,10 @@
 #include <string>
 #include <thread>
 
+#include "application.h"
 #include "catch_up.h"
 #include "commands/commands.h"
 #include "daemon_client.h"
-#include "help_text.h"
 #include "output.h"
 #include "reading_output.h"
 #include "selection.h"

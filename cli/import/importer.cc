@@ -13,11 +13,9 @@
 #include <utility>
 
 #include "daemon_client.h"
-#include "import/manifest.h"
 #include "import/reading_source.h"
 #include "json_text.h"
 #include "output.h"
-#include "progress.h"
 #include "reading_output.h"
 #include "target_file.h"
 #include "wire/contract.h"

@@ -1,4 +1,4 @@
-#include "import/manifest.h"
+#include "import/importer.h"
 
 #include <cstdio>
 #include <fstream>

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <string_view>
 
+#include "application.h"
 #include "config/configuration.h"
 #include "config/settings.h"
-#include "help_text.h"
 #include "wire/contract.h"
 
 namespace edgecase::cli {

@@ -8,7 +8,6 @@
 #include <string_view>
 
 #include "plot/chart.h"
-#include "plot/chart_picture.h"
 
 namespace edgecase::cli {
 namespace {

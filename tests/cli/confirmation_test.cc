@@ -1,4 +1,4 @@
-#include "progress.h"
+#include "output.h"
 
 #include <doctest/doctest.h>
 #include <unistd.h>

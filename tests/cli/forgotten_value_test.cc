@@ -1,12 +1,12 @@
 // The application's answers are in mended_line_test.cc.
-#include "other_names.h"
+#include "mended_line.h"
 
 #include <doctest/doctest.h>
 
 #include <CLI/CLI.hpp>
 #include <string>
 
-#include "action.h"
+#include "application.h"
 #include "commands/commands.h"
 #include "manual/command_tree.h"
 

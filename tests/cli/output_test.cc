@@ -1,10 +1,10 @@
 #include "output.h"
 
-#include <doctest/doctest.h>
-
 #include <cstdio>
 #include <limits>
 #include <string>
+
+#include <doctest/doctest.h>
 
 namespace edgecase::cli {
 namespace {
@@ -120,6 +120,24 @@ TEST_CASE("a table fits the terminal: names are cut, numbers and times are not")
         "K\u00fcche/t~  2026-11-20T14:00:00Z  a long tex~\n");
   CHECK(table(0).find('~') == std::string::npos);
   CHECK(table(200) == table(0));
+}
+
+}  // namespace
+
+namespace {
+
+TEST_CASE("progress says how long the rest takes once it can tell") {
+  struct Case {
+    double share, seconds;
+    const char* left;
+  };
+  for (const Case& c : {Case{0.5, 1, ""}, Case{0.001, 100, ""}, Case{0, 50, ""},
+                        Case{0.5, 10, "10s"}, Case{0.25, 25, "1m 15s"}, Case{0.1, 1'000, "2h 30m"},
+                        Case{1, 10, "0s"}, Case{1.5, 10, "0s"}, Case{0.006, 1e12, "99h 00m"}}) {
+    CAPTURE(c.share);
+    CAPTURE(c.seconds);
+    CHECK(time_left(c.share, c.seconds) == c.left);
+  }
 }
 
 }  // namespace

@@ -5,7 +5,6 @@
 #include <cerrno>
 #include <string>
 
-
 namespace edgecase::test {
 
 TEST_CASE("status: facts go with it, whatever words are put around") {

@@ -14,10 +14,9 @@
 #include <array>
 #include <cstdio>
 
-#include "bench/child_process.h"
 #include "bench/comparison.h"
-#include "bench/directories.h"
 #include "bench/experiments/slow_file_system.h"
+#include "bench/processes.h"
 #include "bench/store_load.h"
 #include "bench/store_session.h"
 

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "bench/bench_options.h"
+#include "bench/workloads.h"
 #include "edgecase/status.h"
 
 namespace edgecase::cli::bench {

@@ -1,11 +1,10 @@
 #include <algorithm>
 
-#include "bench/child_process.h"
-#include "bench/daemon_process.h"
-#include "bench/directories.h"
 #include "bench/experiments/experiments.h"
 #include "bench/loads.h"
+#include "bench/processes.h"
 #include "bench/report.h"
+#include "bench/store_session.h"
 
 namespace edgecase::cli::bench {
 namespace {

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "bench/child_process.h"
+#include "bench/processes.h"
 #include "edgecase/clock.h"
 #include "wire/contract.h"
 

@@ -4,7 +4,7 @@
 #include <memory>
 #include <utility>
 
-#include "bench/ycsb_numbers.h"
+#include "bench/store_load.h"
 #include "edgecase/random.h"
 
 namespace edgecase::cli::bench {

@@ -8,12 +8,11 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "bench/child_process.h"
-#include "bench/daemon_process.h"
-#include "bench/directories.h"
 #include "bench/experiments/gdpr_client.h"
 #include "bench/loads.h"
-#include "bench/ycsb_numbers.h"
+#include "bench/processes.h"
+#include "bench/store_load.h"
+#include "bench/store_session.h"
 #include "edgecase/clock.h"
 #include "wire/contract.h"
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "bench/bench_options.h"
 #include "bench/report.h"
+#include "bench/workloads.h"
 #include "edgecase/status.h"
 
 namespace edgecase::cli::bench {

@@ -7,9 +7,9 @@
 #include <chrono>
 #include <cstdio>
 
-#include "bench/child_process.h"
 #include "bench/comparison.h"
 #include "bench/experiments/logkv_commands.h"
+#include "bench/processes.h"
 #include "bench/report.h"
 #include "bench/store_load.h"
 #include "bench/store_session.h"

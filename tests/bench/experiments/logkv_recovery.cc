@@ -13,9 +13,8 @@
 #include <csignal>
 #include <cstring>
 
-#include "bench/child_process.h"
-#include "bench/directories.h"
 #include "bench/experiments/experiments.h"
+#include "bench/processes.h"
 #include "bench/report.h"
 #include "bench/store_load.h"
 #include "bench/store_session.h"

@@ -7,8 +7,8 @@
 #include <fstream>
 #include <system_error>
 
-#include "bench/child_process.h"
 #include "bench/experiments/experiments.h"
+#include "bench/processes.h"
 #include "edgecase/clock.h"
 #include "output.h"
 #include "wire/contract.h"

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "bench/bench_options.h"
 #include "bench/report.h"
+#include "bench/workloads.h"
 #include "edgecase/status.h"
 
 namespace edgecase::cli::bench {

@@ -6,8 +6,8 @@
 #include <cstdarg>
 #include <cstdio>
 
-#include "bench/child_process.h"
 #include "bench/comparison.h"
+#include "bench/processes.h"
 #include "bench/store_load.h"
 #include "bench/store_session.h"
 

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "bench/child_process.h"
 #include "bench/comparison.h"
 #include "bench/experiments/experiments.h"
+#include "bench/processes.h"
 #include "bench/store_load.h"
 #include "bench/store_session.h"
 #include "edgecase/options.h"

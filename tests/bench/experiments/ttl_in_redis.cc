@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <vector>
 
-#include "bench/child_process.h"
-#include "bench/directories.h"
 #include "bench/experiments/experiments.h"
 #include "bench/peers/redis_process.h"
+#include "bench/processes.h"
+#include "bench/store_session.h"
 #include "bench/ttl.h"
 #include "bench/workloads.h"
 #include "output.h"

@@ -10,11 +10,10 @@
 #include <utility>
 #include <vector>
 
-#include "bench/child_process.h"
 #include "bench/comparison.h"
+#include "bench/processes.h"
 #include "bench/store_load.h"
 #include "bench/store_session.h"
-#include "bench/ycsb_numbers.h"
 #include "edgecase/options.h"
 
 namespace edgecase::cli::bench {

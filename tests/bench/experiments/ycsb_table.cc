@@ -8,9 +8,8 @@
 #include <cmath>
 #include <cstdio>
 
-#include "bench/child_process.h"
 #include "bench/comparison.h"
-#include "bench/directories.h"
+#include "bench/processes.h"
 #include "bench/store_session.h"
 
 namespace edgecase::cli::bench {

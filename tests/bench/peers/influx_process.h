@@ -5,9 +5,9 @@
 #include <memory>
 #include <string>
 
-#include "bench/child_process.h"
-#include "bench/directories.h"
 #include "bench/ingest_http.h"
+#include "bench/processes.h"
+#include "bench/store_session.h"
 
 namespace edgecase::cli::bench {
 

@@ -5,8 +5,8 @@
 #include <leveldb/filter_policy.h>
 #include <leveldb/write_batch.h>
 
-#include "bench/child_process.h"
 #include "bench/peers/peer_stores.h"
+#include "bench/processes.h"
 
 namespace edgecase::cli::bench {
 namespace {

@@ -7,7 +7,7 @@
 #include <memory>
 #include <string>
 
-#include "bench/bench_options.h"
+#include "bench/workloads.h"
 #include "edgecase/status.h"
 
 namespace edgecase::cli::bench {

@@ -1,7 +1,7 @@
 // The peers that this build found, as BenchStores.
 #pragma once
 
-#include "bench/bench_options.h"
+#include "bench/workloads.h"
 
 namespace edgecase::cli::bench {
 

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "bench/child_process.h"
-#include "bench/directories.h"
+#include "bench/processes.h"
 #include "bench/raw_connection.h"
+#include "bench/store_session.h"
 
 namespace edgecase::cli::bench {
 

@@ -6,8 +6,8 @@
 #include <rocksdb/table.h>
 #include <rocksdb/write_batch.h>
 
-#include "bench/child_process.h"
 #include "bench/peers/peer_stores.h"
+#include "bench/processes.h"
 
 namespace edgecase::cli::bench {
 namespace {

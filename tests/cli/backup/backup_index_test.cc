@@ -3,7 +3,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "backup/backup_index.h"
+#include "backup/backup.h"
 #include "edgecase/random.h"
 #include "import/reading_source.h"
 #include "support/temp_directory.h"

@@ -7,8 +7,8 @@
 #include <cerrno>
 #include <filesystem>
 
-#include "bench/child_process.h"
 #include "bench/loads.h"
+#include "bench/processes.h"
 #include "support/temp_directory.h"
 
 using namespace edgecase;

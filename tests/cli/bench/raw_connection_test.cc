@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "bench/directories.h"
+#include "bench/store_session.h"
 
 using namespace edgecase;
 using namespace edgecase::cli::bench;

@@ -1,4 +1,4 @@
-#include "import/time_format.h"
+#include "import/csv_decoder.h"
 
 #include <doctest/doctest.h>
 

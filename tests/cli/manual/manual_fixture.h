@@ -9,7 +9,7 @@
 #include <fstream>
 #include <string>
 
-#include "action.h"
+#include "application.h"
 #include "commands/commands.h"
 #include "manual/command_tree.h"
 #include "support/temp_directory.h"

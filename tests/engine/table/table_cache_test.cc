@@ -8,8 +8,8 @@
 #include <thread>
 
 #include "engine/table/table_test_store.h"
-#include "table/table_cursor.h"
 #include "table/record_cursor.h"
+#include "table/table_cursor.h"
 #include "value/group_format.h"
 
 namespace edgecase::engine {

@@ -1,4 +1,4 @@
-#include "bench/directories.h"
+#include "bench/store_session.h"
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-#include "time_arguments.h"
+#include "command_options.h"
 
 #include <doctest/doctest.h>
 

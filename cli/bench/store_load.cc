@@ -1,4 +1,4 @@
-#include "bench/ycsb_numbers.h"
+#include "bench/store_load.h"
 
 #include <algorithm>
 #include <cmath>

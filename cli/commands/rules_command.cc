@@ -1,19 +1,125 @@
-#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include <CLI/CLI.hpp>
+
+#include "application.h"
+#include "command_options.h"
 #include "commands/commands.h"
 #include "daemon_client.h"
-#include "help_text.h"
 #include "json_text.h"
 #include "output.h"
 #include "reading_output.h"
-#include "time_arguments.h"
 #include "wire/contract.h"
 #include "wire/reading_format.h"
 
 namespace edgecase::cli {
+namespace {
+
+struct MqttTestArguments {
+  ConnectionArguments connection;
+  std::string topic;
+  std::string payload;
+  bool json = false;
+  Zone zone;
+};
+
+void print_rule(const nlohmann::json& rule) {
+  std::string line = "rule " + std::to_string(count_field(rule, "number"));
+  if (const std::uint64_t at = count_field(rule, "line"); at != 0) {
+    line += " (line " + std::to_string(at) + ")";
+  }
+  if (const std::string preset = text_field(rule, "preset"); !preset.empty()) {
+    line += ", preset " + preset;
+  }
+  line += ": " + text_field(rule, "template");
+  write_out(stdout, printable(line) + "\n");
+}
+
+void print_result(const nlohmann::json& document) {
+  const auto rule = document.find("rule");
+  if (rule != document.end() && rule->is_object()) print_rule(*rule);
+  const std::string reason = text_field(document, "reason");
+  if (!reason.empty()) {
+    write_out(stdout, printable(text_field(document, "outcome") + ": " + reason) + "\n");
+  }
+  Table table({{"NAMESPACE", Align::Left},
+               {"SERIES", Align::Left},
+               {"TIME", Align::Left},
+               {"VALUE", Align::Right},
+               {"TYPE", Align::Left}},
+              stdout);
+  const auto readings = document.find("readings");
+  if (readings == document.end() || !readings->is_array()) return;
+  std::vector<std::string> reasons;  // each once
+  for (const nlohmann::json& reading : *readings) {
+    const auto value = reading.find("value");
+    std::string text = "-";
+    std::string type = text_field(reading, "type");
+    if (value != reading.end()) {
+      text = value->is_string() ? value->get<std::string>() : value->dump();
+      if (value->is_number_float()) {  // as a query shows it
+        text.clear();
+        wire::append_double(value->get<double>(), text);
+      }
+      if (type.empty()) {
+        type = value->is_string() ? "text" : value->is_boolean() ? "bool" : "float";
+      }
+    }
+    const std::string time = text_field(reading, "time");
+    table.row({text_field(reading, "namespace"),
+               text_field(reading, "device") + "/" + text_field(reading, "sensor"),
+               time.empty() ? "on arrival" : time, text, type});
+    const std::string why = text_field(reading, "time_reason");
+    if (!why.empty() && std::find(reasons.begin(), reasons.end(), why) == reasons.end()) {
+      reasons.push_back(why);
+    }
+  }
+  table.flush();
+  for (const std::string& why : reasons) write_out(stdout, printable("time: " + why) + "\n");
+}
+
+int run_mqtt_test(const MqttTestArguments& arguments) {
+  DaemonClient client(arguments.connection);
+  const Result<std::string> body =
+      client.post(path_with(wire::routes::kMqttTest, {{"topic", arguments.topic}}),
+                  arguments.payload, "application/octet-stream");
+  if (!body.ok()) return report_failure(body.status());
+  nlohmann::json document = nlohmann::json::parse(*body, nullptr, false);
+  show_times_in(document, arguments.zone);
+  if (!document.is_object()) return report_failure(io_error("the daemon's answer is no object"));
+  if (arguments.json) {
+    write_out(stdout, *body + (body->ends_with('\n') ? "" : "\n"));
+  } else {
+    print_result(document);
+  }
+  const int flushed = finish_stdout();
+  return text_field(document, "outcome") == "rejected" ? wire::kExitFailed : flushed;
+}
+
+}  // namespace
+
+void add_mqtt_command(CLI::App& app, Action& action) {
+  CLI::App* command = app.add_subcommand("mqtt", "Try the rules that turn messages into readings");
+  command->require_subcommand(1);
+  command->footer(help_footer({"edgecase mqtt test sensors/kitchen/temp 21.5"}));
+
+  auto arguments = std::make_shared<MqttTestArguments>();
+  CLI::App* test = command->add_subcommand(
+      "test", "Show which rule takes a message and which readings it would make; stores nothing");
+  test->add_option("topic", arguments->topic, "The message's topic")->required();
+  test->add_option("payload", arguments->payload, "The message's payload")->required();
+  test->add_flag("--json", arguments->json, "One JSON document. Default: text for people");
+  add_zone_options(*test, arguments->zone);
+  add_connection_options(*test, arguments->connection);
+  test->footer(help_footer({"edgecase mqtt test zigbee2mqtt/lamp '{\"temperature\":21.5}'"}));
+  test->callback(
+      [arguments, &action] { action = [arguments] { return run_mqtt_test(*arguments); }; });
+}
+
 namespace {
 
 struct InfluxTestArguments {
