@@ -18,6 +18,7 @@
 #include "command_options.h"
 #include "edgecase/status.h"
 #include "wire/authority.h"
+#include "wire/escaping.h"
 
 namespace edgecase::cli {
 

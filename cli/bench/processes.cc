@@ -214,9 +214,8 @@ void reset_own_peak() {
 }  // namespace edgecase::cli::bench
 
 // tidy: allow include: HTTP over TLS is measured with what the daemon has itself
-#include "tls/tls_setup.h"
-// tidy: allow include: the same
 #include "tls/tls_ends.h"
+// tidy: allow include: the same
 #include "wire/contract.h"
 
 namespace edgecase::cli::bench {

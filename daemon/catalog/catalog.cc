@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "catalog/catalog_format.h"
-#include "catalog/series_memo.h"
 #include "catalog/tier_spaces.h"
 #include "edgecase/random.h"
 #include "wire/names.h"

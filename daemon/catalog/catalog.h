@@ -64,7 +64,6 @@ inline constexpr std::string_view kCatalogNamespace = "_catalog";
 
 struct Erased;     // below
 struct KeySpan;    // below
-class SeriesMemo;  // series_memo.h
 struct RecordKey;  // catalog_format.h
 
 // Is told of the ranges of keys that are to go, one after another; an error ends the plan.
@@ -73,14 +72,6 @@ using SpanTaker = std::function<Status(KeySpan span)>;
 // Numbers of one holder; new devices get the first. None: a copy, which goes where its names say.
 using Origins = std::span<const OriginNumber>;
 inline constexpr OriginNumber kOwnOrigins[] = {kOwnOrigin};
-
-struct SeriesId {
-  NamespaceId namespace_id = 0;
-  std::uint32_t device = 0;
-  std::uint32_t sensor = 0;
-
-  friend bool operator==(const SeriesId&, const SeriesId&) = default;
-};
 
 struct SeriesEntry {
   std::string namespace_name;
@@ -182,9 +173,8 @@ class Catalog {
   // every batch that uses them carries their records again. Errors: InvalidArgument (a name),
   // LimitReached, Busy (a namespace that is dropped), the engine's (a new one). A reading with an
   // identity is of the series that has it: where its name belongs to another one, of the one with a
-  // hash behind that name. `earlier` is what
-  // slices before were found to be of (series_memo.h); of no other catalog.
-  // Busy, too: a device has become another origin's since place().
+  // hash behind that name. `earlier` is what slices before were found to be of; of no other
+  // catalog. Busy, too: a device has become another origin's since place().
   Status resolve(std::span<const wire::Reading> readings, std::vector<SeriesId>& ids,
                  CatalogAdditions& additions, SeriesMemo* earlier = nullptr, Origins origins = {});
   // Makes the devices of these readings, which `origins` call so, the holder's, before resolve().

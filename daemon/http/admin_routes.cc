@@ -12,7 +12,6 @@
 #include "http/http_routes.h"
 #include "http/request_head.h"
 #include "report/compliance_report.h"
-#include "report/owner_report.h"
 #include "sign/signature.h"
 #include "wire/contract.h"
 #include "wire/json_text.h"

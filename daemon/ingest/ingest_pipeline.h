@@ -12,7 +12,7 @@
 #include "auth/authorize.h"
 #include "catalog/catalog.h"
 #include "catalog/device_index.h"
-#include "catalog/series_memo.h"
+#include "catalog/names.h"
 #include "edgecase/clock.h"
 #include "edgecase/engine.h"
 #include "erase/fences.h"

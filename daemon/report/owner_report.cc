@@ -1,9 +1,8 @@
-#include "report/owner_report.h"
+#include "report/compliance_report.h"
 
 #include <algorithm>
 #include <utility>
 
-#include "report/compliance_report.h"
 #include "wire/tiers.h"
 
 namespace edgecase::report {

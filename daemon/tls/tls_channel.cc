@@ -1,4 +1,4 @@
-#include "tls/tls_channel.h"
+#include "tls/tls_setup.h"
 
 #include <arpa/inet.h>
 #include <mbedtls/net_sockets.h>
@@ -11,8 +11,6 @@
 #include <cstring>
 #include <ctime>
 #include <tuple>
-
-#include "tls/tls_setup.h"
 
 namespace edgecase::tls {
 namespace {

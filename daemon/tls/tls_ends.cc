@@ -6,7 +6,6 @@
 
 #include <mbedtls/ssl_ticket.h>
 
-#include "tls/tls_channel.h"
 #include "tls/tls_setup.h"
 
 namespace edgecase::tls {

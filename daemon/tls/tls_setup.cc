@@ -21,6 +21,7 @@
 #include <mbedtls/x509_crt.h>
 
 #include "edgecase/machine.h"
+#include "tls/tls_ends.h"
 
 namespace edgecase::tls {
 namespace {

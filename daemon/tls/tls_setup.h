@@ -1,7 +1,13 @@
-// The setup that both ends of TLS share: files, ciphers, random bytes. Inside daemon/tls only.
+// The setup that both ends of TLS share: files, ciphers, random bytes, the channel. Inside
+// daemon/tls only.
 #pragma once
 
+#include <cstdint>
+#include <memory>
+#include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <mbedtls/pk.h>
 #include <mbedtls/ssl.h>
@@ -9,6 +15,7 @@
 #include <mbedtls/x509_crt.h>
 
 #include "edgecase/status.h"
+#include "net/channel.h"
 
 namespace edgecase::tls {
 
@@ -33,8 +40,53 @@ Status read_revocations(const std::string& path, mbedtls_x509_crl& list);
 Status read_key(const std::string& path, const std::string& certificate_path,
                 const mbedtls_x509_crt& chain, mbedtls_pk_context& key);
 
-// A certificate that a machine makes itself, for connections within it. For the name "localhost",
-// on P-256, signed by itself; the key may be read by its owner alone.
-Status write_own_certificate(const std::string& certificate_path, const std::string& key_path);
+// A channel through an mbedtls connection.
+class TlsChannel final : public net::Channel {
+ public:
+  // `configuration` is kept alive by `owner`. Null: no memory.
+  static std::unique_ptr<TlsChannel> open(net::Socket socket,
+                                          const mbedtls_ssl_config& configuration,
+                                          std::shared_ptr<const void> owner);
+  ~TlsChannel() override;
+
+  // Tells a client, before anything is received or sent, whom the certificate must name: a DNS name
+  // or an address. `judged_at_ns`: as TlsClient::open() says. False: no memory.
+  bool expect(const std::string& host, std::optional<std::int64_t> judged_at_ns);
+  // Tells a server, before anything is received or sent, that a client may show a certificate. One
+  // that is not good ends the connection.
+  void expect_client(std::optional<std::int64_t> judged_at_ns);
+
+  net::Transfer receive(char* buffer, std::size_t size) override;
+  net::Transfer send(std::string_view bytes) override;
+  void finish() override;
+  std::string failure() const override { return failure_; }
+  bool holds_received() const override;
+  std::vector<std::string> peer_names() const override;
+  bool receive_awaits_send() const override { return receive_awaits_send_; }
+  bool send_awaits_receive() const override { return send_awaits_receive_; }
+
+ private:
+  static int receive_bytes(void* channel, unsigned char* bytes, std::size_t size);
+  bool was_refused_version() const;
+  TlsChannel(net::Socket socket, std::shared_ptr<const void> owner);
+  net::Transfer fail(int error);
+  bool is_agreed();
+  int judge(const mbedtls_x509_crt& certificate, int depth, std::uint32_t& flags) const;
+  int judge_client(const mbedtls_x509_crt& certificate, std::uint32_t& flags);
+  void judge_times(const mbedtls_x509_crt& certificate, std::uint32_t& flags) const;
+
+  std::shared_ptr<const void> owner_;
+  mbedtls_ssl_context context_;
+  bool failed_ = false;
+  std::string failure_;
+  std::string first_bytes_;  // that the peer sent: a record's head, and an alert's two bytes
+  std::string address_;      // that the peer's certificate must name, in network order; "": a name
+  std::optional<std::int64_t> judged_at_ns_;
+  bool asks_client_ = false;
+  std::uint32_t client_flags_ = 0;  // why a client's certificate is not good
+  bool receive_awaits_send_ = false;
+  bool send_awaits_receive_ = false;
+  std::size_t pending_send_bytes_ = 0;  // a record of so many bytes is on its way
+};
 
 }  // namespace edgecase::tls

@@ -1,4 +1,4 @@
-#include "catalog/series_memo.h"
+#include "catalog/names.h"
 
 #include <doctest/doctest.h>
 

@@ -6,7 +6,7 @@
 
 #include "auth/hashing.h"
 #include "daemon/http/http_fixture.h"
-#include "report/owner_report.h"
+#include "report/compliance_report.h"
 #include "sign/signature.h"
 
 namespace edgecase::http::test {
