@@ -1,6 +1,7 @@
 // The files of a store, as far as they can be read offline: StoreFiles lists those in its two
 // directories, whatever a manifest says of them, and takes the store's locks; LogLook and
-// ManifestLook read logs and manifests. They only read, and are used by one thread.
+// ManifestLook read logs and manifests; StoreLook is one whole look, what check_store() reports and
+// repair_store() builds on (store_look.cc). They only read, and are used by one thread.
 #pragma once
 
 #include <cstdint>
@@ -20,6 +21,7 @@
 #include "edgecase/file_system.h"
 #include "edgecase/store_check.h"
 #include "log/log_reader.h"
+#include "metadata/umeta_table.h"
 #include "table/table_metadata.h"
 #include "version/manifest.h"
 #include "version/version.h"
@@ -136,5 +138,52 @@ ManifestLook look_at_manifest(FileSystem& file_system, const std::string& path, 
 // Lines on ranges that were erased and whose bytes may still be somewhere, and on value files in
 // which items are overwritten.
 void erasure_lines(std::string& out, const VersionState& state);
+
+struct StoreLook {
+  StoreFiles files;
+  ManifestLook manifest;  // of the one that CURRENT names, when it can be found
+  std::uint64_t manifest_number = 0;
+  bool manifest_is_whole = false;  // if not, only the namespaces of `manifest` mean anything
+  bool wal_is_whole = false;
+  std::set<FileNumber> damaged_values;
+  std::set<FileNumber> damaged_tables;
+};
+
+// Errors: as check_store().
+Result<StoreLook> look_at_store(FileSystem& file_system, const Options& options,
+                                Findings& findings);
+
+// ItemHints gathers what metadata tables, whole or damaged, still tell of the items of a value
+// table. It only reads, and passes over what cannot be read. Used by one thread.
+class ItemHints {
+ public:
+  ItemHints(FileSystem& file_system, const StoreLook& look)
+      : file_system_(file_system), look_(look) {}
+
+  // Every item of the file that some table tells of, by offset.
+  std::vector<ValuePointer> items_of(FileNumber number) const;
+  // Takes out what these tables point to.
+  void leave_out(const std::vector<TablePointer>& tables, FileNumber number,
+                 std::vector<ValuePointer>& items) const;
+  // What tables tell of the items of the file, or of one of them.
+  std::vector<LostEntries> entries_of(FileNumber number) const;
+  std::vector<LostEntries> entries_of(const ValuePointer& item) const;
+  // "; it was of namespace 3, 12 items with 340 entries", as far as is known.
+  std::string words_for(FileNumber number) const;
+
+ private:
+  void ask(FileNumber number) const;
+
+  using LookAtRecord = std::function<void(const UMetaRecord&)>;
+
+  void for_records_of(FileNumber number, FileNumber table, const LookAtRecord& look) const;
+  std::vector<FileNumber> tables_that_tell_of(FileNumber number) const;
+
+  FileSystem& file_system_;
+  const StoreLook& look_;
+  // What is told of the file that was asked for last, by offset: many of its items may be lost.
+  mutable FileNumber asked_ = 0;
+  mutable std::multimap<std::uint64_t, LostEntries> told_;
+};
 
 }  // namespace edgecase::engine

@@ -1,4 +1,4 @@
-#include "check/store_look.h"
+#include "check/store_files.h"
 
 #include <algorithm>
 #include <set>

@@ -12,7 +12,7 @@
 #include "base/write_batch_reader.h"
 #include "buffer/memtable.h"
 #include "check/rebuild.h"
-#include "check/store_look.h"
+#include "check/store_files.h"
 #include "check/table_check.h"
 #include "core/drives.h"
 #include "core/merge_cursor.h"

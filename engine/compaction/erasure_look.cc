@@ -1,4 +1,4 @@
-#include "compaction/erasure_look.h"
+#include "compaction/erasure_damage.h"
 
 #include <algorithm>
 #include <memory>

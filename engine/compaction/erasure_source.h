@@ -24,7 +24,6 @@
 #include <vector>
 
 #include "compaction/erasure_damage.h"
-#include "compaction/erasure_look.h"
 #include "compaction/purge.h"
 #include "compaction/work_source.h"
 #include "edgecase/mutex.h"

@@ -1,4 +1,4 @@
-#include "compaction/merge_output.h"
+#include "compaction/merge_job.h"
 
 #include <algorithm>
 #include <utility>

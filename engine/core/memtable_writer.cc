@@ -1,4 +1,4 @@
-#include "core/memtable_writer.h"
+#include "core/commit_leader.h"
 
 #include <algorithm>
 #include <array>

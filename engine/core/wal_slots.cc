@@ -1,4 +1,4 @@
-#include "core/wal_slots.h"
+#include "core/wal.h"
 
 #include <algorithm>
 #include <utility>

@@ -1,4 +1,4 @@
-#include "crypto/key_ring_format.h"
+#include "crypto/key_ring.h"
 
 #include <nettle/hmac.h>
 

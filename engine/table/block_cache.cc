@@ -1,4 +1,4 @@
-#include "table/block_cache.h"
+#include "table/table_files.h"
 
 #include <algorithm>
 #include <utility>

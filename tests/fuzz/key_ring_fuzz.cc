@@ -12,7 +12,6 @@
 #include "base/coding.h"
 #include "base/hash.h"
 #include "crypto/key_ring.h"
-#include "crypto/key_ring_format.h"
 #include "edgecase/random.h"
 #include "file/file_names.h"
 #include "fuzz/fuzz_targets.h"

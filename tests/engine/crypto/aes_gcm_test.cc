@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <string_view>
 
-#include "crypto/key_ring_format.h"
+#include "crypto/key_ring.h"
 #include "edgecase/random.h"
 #include "support/test_seed.h"
 

@@ -2,7 +2,7 @@
 
 #include <set>
 
-#include "crypto/key_ring_format.h"
+#include "crypto/key_ring.h"
 #include "engine/core/engine_fixture.h"
 
 namespace edgecase::engine {

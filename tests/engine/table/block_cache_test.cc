@@ -1,4 +1,4 @@
-#include "table/block_cache.h"
+#include "table/table_files.h"
 
 #include <doctest/doctest.h>
 
@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "edgecase/random.h"
-#include "table/table_files.h"
 
 namespace edgecase::engine {
 namespace {
