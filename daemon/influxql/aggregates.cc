@@ -38,6 +38,7 @@ class Count : public Reducer {
     return ok();
   }
   bool takes_summary(const NumberSummary&) const override { return true; }
+  bool takes_sums() const override { return true; }
   void add_summary(const NumberSummary& summary) override {
     count_ += static_cast<std::int64_t>(summary.count);
   }
@@ -88,6 +89,7 @@ class Sum : public Reducer {
     return ok();
   }
   bool takes_summary(const NumberSummary&) const override { return true; }
+  bool takes_sums() const override { return !is_integer_; }
   void add_summary(const NumberSummary& summary) override {
     count_ += static_cast<std::int64_t>(summary.count);
     if (is_integer_) {

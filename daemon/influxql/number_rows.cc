@@ -30,6 +30,7 @@ class WindowRows final : public PointSource {
                                          : make_aggregate(*call, spending);
       if (plan_.windows.fill == Fill::Number) each.without = fill_cell(plan_.windows, call->kind);
       if (is_count && plan_.windows.fill == Fill::Null) each.without.kind = Cell::Kind::Integer;
+      takes_sums_ = takes_sums_ && each.reducer->takes_sums();
       functions_.push_back(std::move(each));
     }
   }
@@ -73,6 +74,7 @@ class WindowRows final : public PointSource {
       return std::all_of(rows_.functions_.begin(), rows_.functions_.end(),
                          [&](const Made& each) { return each.reducer->takes_summary(summary); });
     }
+    bool takes_sums() const override { return rows_.takes_sums_; }
     Status take(const NumberSummary& summary) override {
       has_any_ = true;
       for (Made& each : rows_.functions_) each.reducer->add_summary(summary);
@@ -261,6 +263,7 @@ class WindowRows final : public PointSource {
   const std::unique_ptr<WindowFeed> feed_;
   Spending& spending_;
   std::vector<Made> functions_;
+  bool takes_sums_ = true;  // all of them
   NumberRows made_;
   std::size_t next_ = 0;                  // of them
   std::vector<std::uint64_t> last_bits_;  // of the last window that had a value or lacked one

@@ -130,6 +130,9 @@ class ValueTaker {
   // Whether what is known of many numbers will do in their place.
   virtual bool takes(const NumberSummary& summary) = 0;
   virtual Status take(const NumberSummary& summary) = 0;
+  // Whether count and sum of a window's doubles will do in their place, and nothing else is asked
+  // of a summary. Only where windows follow each other without a gap, all of one length.
+  virtual bool takes_sums() const { return false; }
   virtual Status take(const wire::Numbers& numbers) = 0;
   virtual Status take(std::int64_t time_ns, const Cell& value) = 0;
 };

@@ -29,6 +29,8 @@ class Reducer {
   // of floats within what NumberSum (query/aggregator.h) says.
   virtual bool takes_summary(const NumberSummary& /*summary*/) const { return false; }
   virtual void add_summary(const NumberSummary& /*summary*/) {}
+  // Whether a summary of doubles that tells count and sum alone will do.
+  virtual bool takes_sums() const { return false; }
   // What many come to, cut into windows: `ends` has where each ends, and the next one begins. The
   // same as add_numbers() and finish() of each, which gives one sample; before the first of them
   // nothing was added.

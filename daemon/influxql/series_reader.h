@@ -192,6 +192,8 @@ class SeriesReader {
   Status fill();
   Status feed_from_scan(const Window& window, ValueTaker& taker);
   Status feed_from_tier(ValueTaker& taker);
+  bool is_amid_windows(const Window& window) const;
+  Status feed_sum(const Window& window, ValueTaker& taker);
   Result<bool> read_window(Held& held);
   Status check_moved();
   Result<bool> read_reading(Held& held);

@@ -185,6 +185,12 @@ std::int64_t SeriesScan::first_of_window(std::int64_t time_ns) const {
 // However long nobody asks for anything else: files of before a revocation are not kept meanwhile.
 void SeriesScan::next() {
   if (iterator_ == nullptr) return;
+  // What goes on behind a sum goes on where the next one begins, or behind all of them.
+  if (is_on_sum()) {
+    if (++sum_at_ == sums_->windows.size()) sums_.reset();
+    if (is_overtaken() && let_go()) failure_ = wake().status();
+    return;
+  }
   if (is_overtaken() && let_go()) {
     const Result<bool> stands = wake();
     failure_ = stands.status();
@@ -201,22 +207,58 @@ void SeriesScan::next() {
 }
 
 wire::Numbers SeriesScan::numbers() {
-  if (is_on_window()) return {};
+  if (is_on_window() || is_on_sum()) return {};
   if (!is_held()) {
     if (iterator_ == nullptr || !iterator_->valid()) return {};
     at_ = 0;
     iterator_->take_numbers({}, held_);
-    held_times_.resize(held_.size());
-    std::transform(held_.ordinals.begin(), held_.ordinals.end(), held_times_.begin(),
-                   wire::time_of_ordinal);
+    hold_times();
   }
   return held_from(at_);
+}
+
+void SeriesScan::hold_times() {
+  held_times_.resize(held_.size());
+  std::transform(held_.ordinals.begin(), held_.ordinals.end(), held_times_.begin(),
+                 wire::time_of_ordinal);
+}
+
+bool SeriesScan::reach_sum(std::int64_t begin_ns, std::int64_t every_ns) {
+  if (is_on_sum()) return true;
+  if (!options_.summaries || is_on_window() || is_held() || iterator_ == nullptr ||
+      !iterator_->valid())
+    return false;
+  const auto every = static_cast<std::uint64_t>(every_ns);
+  at_ = 0;
+  const TakenSums taken =
+      iterator_->take_window_sums({}, every, wire::ordinal_of_time(begin_ns) % every, sums_, held_);
+  if (taken == TakenSums::Numbers) hold_times();
+  if (taken != TakenSums::Sums) {
+    sums_.reset();
+    if (taken == TakenSums::Nothing) held_.clear();
+    return false;
+  }
+  held_.clear();
+  sum_at_ = 0;
+  return true;
+}
+
+void SeriesScan::take_sum(NumberSummary& summary) const {
+  const WindowSums::Window& window = sums_->windows[sum_at_];
+  const bool is_last = sum_at_ + 1 == sums_->windows.size();
+  summary.type = NumberType::Float;
+  summary.count = window.count;
+  summary.first_ordinal = sums_->begin_of(sum_at_);
+  summary.last_ordinal = is_last ? sums_->last_ordinal : sums_->begin_of(sum_at_ + 1) - 1;
+  summary.sum = std::bit_cast<std::uint64_t>(window.sum);
+  summary.sum_low = window.sum_low;
 }
 
 // With the numbers that were taken from it.
 void SeriesScan::drop_iterator() {
   iterator_.reset();
   windows_.reset();
+  sums_.reset();
   held_.clear();
   at_ = 0;
 }
@@ -238,6 +280,7 @@ bool SeriesScan::take_summary(std::int64_t end_ns, NumberSummary& summary,
 Status SeriesScan::seek(std::int64_t time_ns) {
   if (is_overtaken()) static_cast<void>(let_go());
   resting_at_.clear();
+  sums_.reset();
   held_.clear();
   at_ = 0;
   if (iterator_ == nullptr) EC_TRY(open_series());

@@ -112,11 +112,11 @@ class SeriesScan {
     return options_.patience->go_on();
   }
   // False at the end of the current series, and after an error: look at status().
-  bool valid() const { return is_on_reading() || is_on_window(); }
+  bool valid() const { return is_on_sum() || is_on_reading() || is_on_window(); }
   Status status() const {
     if (!failure_.ok()) return failure_;
     if (windows_ != nullptr) EC_TRY(windows_->status());
-    return is_held() || iterator_ == nullptr ? ok() : iterator_->status();
+    return is_on_sum() || is_held() || iterator_ == nullptr ? ok() : iterator_->status();
   }
   // Whether it stands on a window of a tier: then window() and time_ns(), where that begins, are
   // all that may be asked, and next() leads to the next one.
@@ -150,6 +150,13 @@ class SeriesScan {
   // of which `summary` is known, and `wanted`, where there is such a test; it is behind it then.
   // False: the reading where it stands, if valid() still, is at hand.
   bool take_summary(std::int64_t end_ns, NumberSummary& summary, const SummaryTest& wanted = {});
+  // In place of that, where windows of `every_ns` from `begin_ns` on are asked for: whether it
+  // stands on the sum of a window, of the doubles that a group has in it. Then take_sum() and
+  // next() are all that may be asked; time_ns() lies in that window.
+  bool is_on_sum() const { return sums_ != nullptr; }
+  bool reach_sum(std::int64_t begin_ns, std::int64_t every_ns);
+  // Its count and sum, and the first and the last time that these may be of; no more.
+  void take_sum(NumberSummary& summary) const;
   // The group where it stands is to be read, whatever is known of it; valid() says what is left.
   void read_group() {
     NumberSummary unread;
@@ -161,6 +168,7 @@ class SeriesScan {
   // Only when valid(). The value's views hold until next().
   std::int64_t time_ns() const {
     if (is_on_window()) return windows_->window().begin_ns;
+    if (is_on_sum()) return wire::time_of_ordinal(sums_->begin_of(sum_at_));
     return is_held() ? wire::time_of_ordinal(held_.ordinals[at_])
                      : wire::time_of_reading_key(iterator_->key().data());
   }
@@ -189,6 +197,7 @@ class SeriesScan {
   wire::Numbers held_from(std::size_t begin) const {
     return wire::Numbers{held_times_, held_.bits, held_.is_float}.from(begin);
   }
+  void hold_times();
   void drop_iterator();
   std::int64_t first_of_window(std::int64_t time_ns) const;
   void take_snapshot();
@@ -211,6 +220,8 @@ class SeriesScan {
   NumberColumns held_;
   std::vector<std::int64_t> held_times_;
   std::size_t at_ = 0;
+  std::shared_ptr<const WindowSums> sums_;  // where it stands on one of them; null: on none
+  std::size_t sum_at_ = 0;
   bool is_of_moment_;              // that somebody holds
   std::uint64_t revocations_ = 0;  // of the snapshot
   Status failure_;

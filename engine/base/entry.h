@@ -119,6 +119,9 @@ struct WholeGroup {
   ByteView first;  // full keys
   ByteView last;
   SequenceNumber sequence_max = 0;
+  // Where its item lies, which never changes there.
+  std::uint64_t file_number = 0;
+  std::uint64_t offset_bytes = 0;
 };
 
 // A cursor over one source (a memtable, a table, a merge) in one direction. Owned by one thread.

@@ -7,57 +7,12 @@
 #include "base/coding.h"
 #include "core/read_view.h"
 #include "core/reader.h"
+#include "core/scan_large_value.h"
+#include "table/window_sums.h"
 #include "value/value_item.h"
 
 namespace edgecase::engine {
 namespace {
-
-// What was erased, bytes or key, is no damage.
-Status explain_large(const std::function<Status(Status)>& explain, const Status& failure) {
-  return failure.code() == StatusCode::NotFound ? failure : explain(failure);
-}
-
-// Keeps the view that it is read from, tells what went wrong as a scan does, and ends where its
-// key is revoked.
-class ScanLargeValue final : public LargeValue {
- public:
-  ScanLargeValue(std::unique_ptr<LargeValue> inner, VisibleView at, ScanHost host, Bytes full_key,
-                 std::uint64_t revocations)
-      : at_(std::move(at)),
-        inner_(std::move(inner)),
-        host_(std::move(host)),
-        full_key_(std::move(full_key)),
-        revocations_(revocations) {}
-
-  std::uint64_t size_bytes() const override { return inner_->size_bytes(); }
-  std::uint64_t sequence() const override { return inner_->sequence(); }
-  Result<ByteView> next_piece() override {
-    EC_TRY(check_there());
-    auto piece = inner_->next_piece();
-    if (!piece.ok()) return explain_large(host_.explain, piece.status());
-    // What was read may be blank by now, or be gone.
-    EC_TRY(check_there());
-    return piece;
-  }
-
- private:
-  Status check_there() {
-    const std::uint64_t count = host_.revocations.count();
-    if (count == revocations_) return ok();
-    ExpiryView expiry;
-    EC_TRY(host_.renew(at_, expiry));
-    if (expiry.hides(full_key_) || is_hidden(at_, full_key_, inner_->sequence()))
-      return not_found("a value was erased while it was read");
-    revocations_ = count;
-    return ok();
-  }
-
-  VisibleView at_;
-  const std::unique_ptr<LargeValue> inner_;
-  const ScanHost host_;
-  const Bytes full_key_;
-  std::uint64_t revocations_;
-};
 
 // Makes the merge of a view that may have been renewed since.
 using MakeMerge =
@@ -73,10 +28,11 @@ Bytes behind(ByteView full_key) {
 // wants that: the merge is made anew, of what lies before it and then of what lies behind it.
 class ScanIterator final : public Iterator {
  public:
-  ScanIterator(VisibleView at, std::unique_ptr<MergeCursor> merge, ExpiryView expiry,
-               NamespaceId id, FullKeyRange range, const ReadOptions& options, MakeMerge make_merge,
-               ScanHost host, std::uint64_t revocations)
+  ScanIterator(VisibleView at, TableCache& tables, std::unique_ptr<MergeCursor> merge,
+               ExpiryView expiry, NamespaceId id, FullKeyRange range, const ReadOptions& options,
+               MakeMerge make_merge, ScanHost host, std::uint64_t revocations)
       : at_(std::move(at)),
+        tables_(tables),
         make_merge_(std::move(make_merge)),
         hidden_(at_),
         expiry_(std::move(expiry)),
@@ -162,11 +118,34 @@ class ScanIterator final : public Iterator {
       return false;
     }
     summary = group_.numbers;
-    if (on_damage_) pass(far);
-    at_group_ = false;
-    merge_->skip_group();
-    settle();
+    skip_group(far);
     return true;
+  }
+
+  TakenSums take_window_sums(ByteView end, std::uint64_t every, std::uint64_t phase,
+                             std::shared_ptr<const WindowSums>& sums,
+                             NumberColumns& columns) override {
+    if (!valid_ || !keep_current() || !at_group_ || direction_ != Direction::Forward ||
+        !is_cut_by(group_.numbers, every) || !is_group_shown() ||
+        !(end.empty() || user_key_of(group_.last) < end))
+      return TakenSums::Nothing;
+    WholeGroup group = group_;
+    bool admits = false;
+    sums = tables_.find_sums(group, every, phase, admits);
+    if (sums != nullptr) {
+      skip_group(group.last);
+      return TakenSums::Sums;
+    }
+    const Bytes behind_group = behind(group.last);
+    take_numbers(user_key_of(behind_group), columns);
+    const bool is_whole = columns.size() == group.numbers.count && columns.is_float &&
+                          columns.ordinals.front() == group.numbers.first_ordinal &&
+                          columns.ordinals.back() == group.numbers.last_ordinal;
+    if (!is_whole) return columns.empty() ? TakenSums::Nothing : TakenSums::Numbers;
+    sums = sum_windows(columns, every, phase);
+    if (sums == nullptr) return TakenSums::Numbers;
+    if (admits) tables_.keep_sums(group, sums);
+    return TakenSums::Sums;
   }
 
   void seek(ByteView key) override {
@@ -290,6 +269,14 @@ class ScanIterator final : public Iterator {
     return group_.sequence_max <= at_.visible &&
            (hidden_.empty() || !hidden_.touches(group_.first, group_.last)) &&
            (expiry_.empty() || !expiry_.hides(group_.first));
+  }
+
+  // Behind the group before which the merge stands, whose other end is `far`.
+  void skip_group(ByteView far) {
+    if (on_damage_) pass(far);
+    at_group_ = false;
+    merge_->skip_group();
+    settle();
   }
 
   // Stands on an entry then, or is not valid.
@@ -419,6 +406,7 @@ class ScanIterator final : public Iterator {
   }
 
   VisibleView at_;
+  TableCache& tables_;
   const MakeMerge make_merge_;
   HiddenRanges hidden_;
   ExpiryView expiry_;
@@ -468,7 +456,7 @@ std::unique_ptr<Iterator> make_scan(const VisibleView& at, TableCache& tables, E
   };
   auto merge = make_merge(at, full);
   if (!options.on_damage) make_merge = nullptr;
-  return std::make_unique<ScanIterator>(at, std::move(merge), std::move(expiry), id,
+  return std::make_unique<ScanIterator>(at, tables, std::move(merge), std::move(expiry), id,
                                         std::move(full), options, std::move(make_merge),
                                         std::move(host), revocations);
 }

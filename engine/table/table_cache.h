@@ -82,6 +82,12 @@ class TableCache {
   RecordCursor records(std::vector<std::shared_ptr<const TableMetadata>> tables,
                        ByteView from = {});
 
+  // What a group was summed up to, if that is kept; else `admits` tells whether it is worth
+  // keeping. Whoever asks has made sure that the group is there, and whole, for him.
+  std::shared_ptr<const WindowSums> find_sums(const WholeGroup& group, std::uint64_t every,
+                                              std::uint64_t phase, bool& admits);
+  void keep_sums(const WholeGroup& group, std::shared_ptr<const WindowSums> sums);
+
   // Registers where the value files of a version lie; without it a file number cannot be resolved.
   // Idempotent.
   void add_value_file(const ValueFileMetadata& file);

@@ -455,19 +455,18 @@ std::size_t TableCursor::take_numbers(ByteView until, NumberRun& run) {
 bool TableCursor::whole_group(WholeGroup& group) {
   if (at_entry_ || check_bound_) return false;
   const UMetaRecord& of = record();
-  constexpr std::size_t kKeyMin = kNamespacePrefixBytes + sizeof(std::uint64_t);
-  if (of.numbers.empty() || of.deletes != 0 || of.first.size() < kKeyMin ||
-      of.last.size() != of.first.size() || !parse_number_summary(of.numbers, group.numbers))
+  if (of.numbers.empty() || of.deletes != 0 || of.last.size() != of.first.size() ||
+      of.first.size() < kNamespacePrefixBytes + sizeof(std::uint64_t) ||
+      !parse_number_summary(of.numbers, group.numbers))
     return false;
-  const auto ordinal_of = [](ByteView key) {
-    return load_ordinal(key.data() + key.size() - sizeof(std::uint64_t));
-  };
   group.numbers.count = of.entries;
-  group.numbers.first_ordinal = ordinal_of(of.first);
-  group.numbers.last_ordinal = ordinal_of(of.last);
+  group.numbers.first_ordinal = ordinal_in(of.first);
+  group.numbers.last_ordinal = ordinal_in(of.last);
   group.first = of.first;
   group.last = of.last;
   group.sequence_max = of.sequence_max;
+  group.file_number = of.pointer.file_number;
+  group.offset_bytes = of.pointer.offset_bytes;
   return true;
 }
 

@@ -456,7 +456,7 @@ void TableFiles::add_value_file(const ValueFileMetadata& file) {
 void TableFiles::forget(FileNumber number) {
   tables_.erase(number);
   values_.erase(number);
-  cache_.erase_file(number);
+  forget_items(number);
   MutexLock lock(mutex_);
   const auto known = value_files_.find(number);
   if (known == value_files_.end()) return;
@@ -466,6 +466,7 @@ void TableFiles::forget(FileNumber number) {
 
 void TableFiles::forget_items(FileNumber number) {
   cache_.erase_file(number);
+  cache_.erase_file(sums_of(number));
 }
 
 void TableFiles::set_aside(std::uint64_t bytes) {

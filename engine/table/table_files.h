@@ -222,6 +222,10 @@ class TableFiles {
   void forget(FileNumber number);
   void forget_items(FileNumber number);
 
+  std::shared_ptr<const WindowSums> find_sums(const WholeGroup& group, std::uint64_t every,
+                                              std::uint64_t phase, bool& admits);
+  void keep_sums(const WholeGroup& group, std::shared_ptr<const WindowSums> sums);
+
   void set_aside(std::uint64_t bytes);
   void resize(std::uint64_t cache_bytes);
 
@@ -229,6 +233,8 @@ class TableFiles {
   std::uint64_t used_bytes() const { return cache_.used_bytes() + tables_.used_bytes(); }
 
  private:
+  // As which file the cache has sums of a value file's groups.
+  static FileNumber sums_of(FileNumber number) { return number | FileNumber{1} << 63; }
   std::shared_ptr<const UMetaBlock> cached_block(const UMetaReader& table, std::size_t index);
   // What it takes to open a value file. Stores of terabytes have many.
   struct KnownValueFile {

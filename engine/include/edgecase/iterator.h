@@ -85,6 +85,33 @@ struct NumberSummary {
   double sum_low = 0;
 };
 
+// What the doubles of one group come to in windows of equal length of the last 8 bytes of their
+// keys: windows begin where dividing these by `every` leaves `phase`. One without a double is left
+// out.
+struct WindowSums {
+  struct Window {
+    std::uint32_t number = 0;  // from 0 on, where the group begins
+    std::uint32_t count = 0;
+    double sum = 0;  // as NumberSummary has it
+    double sum_low = 0;
+  };
+
+  std::uint64_t every = 1;
+  std::uint64_t phase = 0;
+  std::uint64_t first_ordinal = 0;
+  std::uint64_t last_ordinal = 0;
+  std::vector<Window> windows;
+
+  // Nothing of the group lies in that window before it.
+  std::uint64_t begin_of(std::size_t window) const {
+    const std::uint64_t into = (first_ordinal % every + (every - phase)) % every;
+    return window == 0 ? first_ordinal : first_ordinal - into + windows[window].number * every;
+  }
+};
+
+// What Iterator::take_window_sums() has taken.
+enum class TakenSums : unsigned char { Nothing, Numbers, Sums };
+
 // Whether a summary will do in place of what it is of.
 using SummaryTest = std::function<bool(const NumberSummary& summary)>;
 
@@ -129,6 +156,16 @@ class Iterator {
   virtual bool take_summary(ByteView /*end*/, NumberSummary& /*summary*/,
                             const SummaryTest& /*wanted*/ = {}) {
     return false;
+  }
+  // As take_summary(), of a group that several windows share, forward alone. Sums: it is behind the
+  // group, what that was summed up to is kept for whoever asks again, and often no drive of values
+  // was asked. Numbers: it could not be summed up, and `columns` has what take_numbers() would have
+  // given. Nothing: ask take_summary().
+  virtual TakenSums take_window_sums(ByteView /*end*/, std::uint64_t /*every*/,
+                                     std::uint64_t /*phase*/,
+                                     std::shared_ptr<const WindowSums>& /*sums*/,
+                                     NumberColumns& /*columns*/) {
+    return TakenSums::Nothing;
   }
   virtual const Status& status() const = 0;
 };

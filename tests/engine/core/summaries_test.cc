@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/coding.h"
-#include "engine/core/expiring_store.h"
+#include "engine/core/summed_store.h"
 #include "metadata/number_summary.h"
 #include "metadata/umeta_table.h"
 #include "support/test_seed.h"
@@ -19,146 +19,13 @@
 namespace edgecase::engine {
 namespace {
 
+using test::as_double;
 using test::key_at;
+using test::Known;
 using test::kSecond;
 using test::kStartNs;
-
-Bytes value_of(double number) {
-  Bytes value(1, kFloatTag);
-  append_fixed64(value, std::bit_cast<std::uint64_t>(number));
-  return value;
-}
-Bytes value_of(std::int64_t number) {
-  Bytes value(1, kIntegerTag);
-  append_fixed64(value, static_cast<std::uint64_t>(number));
-  return value;
-}
-double as_double(std::uint64_t bits) {
-  return std::bit_cast<double>(bits);
-}
-
-// What is known of the numbers of a range, in the order of their keys.
-struct Known {
-  std::uint64_t entries = 0;                           // others too
-  std::optional<std::uint64_t> first, last, min, max;  // bits, of doubles
-  double high = 0, low = 0, magnitude = 0;
-  std::uint64_t integers = 0;  // their sum
-  std::uint64_t taken = 0;     // groups, unread
-
-  void add_double(std::uint64_t bits) {
-    if (!min || as_double(bits) < as_double(*min)) min = bits;
-    if (!max || as_double(bits) > as_double(*max)) max = bits;
-  }
-  void add(std::uint64_t bits) {
-    if (!first) first = bits;
-    last = bits;
-    add_double(bits);
-    add_sum(as_double(bits));
-    magnitude += std::fabs(as_double(bits));
-  }
-  void add_sum(double number) {
-    const double next = high + number;
-    const double of_number = next - high;
-    low += (high - (next - of_number)) + (number - of_number);
-    high = next;
-  }
-};
-
-struct Store : test::EngineFixture {
-  explicit Store(bool encrypted = false) {
-    options.group_bytes = 4096;
-    options.memtable_bytes = 256u << 10;
-    if (encrypted) {
-      SecretKey key;
-      key.fill(7);
-      options.encryption = MasterKeys{key};
-    }
-    REQUIRE(open().ok());
-    id = make_namespace("plant", {Placement::Values, GroupCodec::Series, 1});
-  }
-
-  void fill(const std::string& part, int count, double start = 20) {
-    WriteBatch batch;
-    for (int i = 0; i < count; ++i)
-      batch.put(id, key_at(part, kStartNs + i * kSecond), value_of(start + i % 9 / 10.0));
-    REQUIRE(engine->write(batch, Durability::Sync).ok());
-  }
-
-  std::unique_ptr<Iterator> scan(const KeyRange& range, ReadOptions how, bool summaries) {
-    how.summaries = summaries;
-    auto iterator = engine->scan(id, range, how);
-    REQUIRE(iterator.ok());
-    return *std::move(iterator);
-  }
-
-  // `end`: the end of a window, before which (reverse: behind which) summaries count.
-  Known ask(const KeyRange& range, const ReadOptions& how, bool summaries, ByteView end = {}) {
-    Known known;
-    const auto iterator = scan(range, how, summaries);
-    while (iterator->valid()) {
-      NumberSummary numbers;
-      if (iterator->take_summary(end, numbers)) {
-        known.entries += numbers.count;
-        ++known.taken;
-        if (numbers.type == NumberType::Integer) {
-          known.integers += numbers.sum;
-          continue;
-        }
-        const bool is_turned = how.direction == Direction::Reverse;
-        if (!known.first) known.first = is_turned ? numbers.last : numbers.first;
-        known.last = is_turned ? numbers.first : numbers.last;
-        known.add_double(numbers.min);
-        known.add_double(numbers.max);
-        known.add_sum(as_double(numbers.sum));
-        known.add_sum(numbers.sum_low);
-        continue;
-      }
-      if (!iterator->valid()) break;
-      NumberColumns columns;
-      if (summaries && iterator->take_numbers(end, columns) > 0) {
-        known.entries += columns.size();
-        for (const std::uint64_t bits : columns.bits) {
-          if (columns.is_float) {
-            known.add(bits);
-          } else {
-            known.integers += bits;
-          }
-        }
-        continue;
-      }
-      const ByteView value = iterator->value();
-      ++known.entries;
-      if (value.size() == 9 && value.front() == kFloatTag) {
-        known.add(decode_fixed64(value.data() + 1));
-      } else if (value.size() == 9 && value.front() == kIntegerTag) {
-        known.integers += decode_fixed64(value.data() + 1);
-      }
-      iterator->next();
-    }
-    INFO(iterator->status().to_string());
-    REQUIRE(iterator->status().ok());
-    return known;
-  }
-
-  // Both ways. Answers how many groups were not read.
-  std::uint64_t compare(const KeyRange& range, const ReadOptions& how, ByteView end = {}) {
-    const Known want = ask(range, how, false);
-    const Known got = ask(range, how, true, end);
-    CHECK(want.taken == 0);
-    CHECK(got.entries == want.entries);
-    CHECK(got.first == want.first);
-    CHECK(got.last == want.last);
-    CHECK(got.min == want.min);
-    CHECK(got.max == want.max);
-    CHECK(got.integers == want.integers);
-    const double n = static_cast<double>(want.entries);
-    const double off = (got.high - want.high) + (got.low - want.low);
-    CHECK(std::fabs(off) <= 2 * (n * 0x1p-52) * (n * 0x1p-52) * want.magnitude);
-    return got.taken;
-  }
-
-  NamespaceId id = 0;
-};
+using test::value_of;
+using Store = test::SummedStore;
 
 TEST_CASE("summaries: whole groups answer unread, also without the values drive") {
   for (const bool encrypted : {false, true}) {
@@ -192,6 +59,29 @@ TEST_CASE("summaries: whole groups answer unread, also without the values drive"
     const auto cut = store.engine->scan(store.id, {key_at("a", kStartNs + kSecond), {}}, {});
     CHECK_FALSE((cut.ok() ? (*cut)->status() : cut.status()).ok());
     store.disk.set_gone("/v", false);
+  }
+}
+
+TEST_CASE("summaries: sums of windows are made once, and told of without the values drive") {
+  for (const bool encrypted : {false, true}) {
+    CAPTURE(encrypted);
+    Store store(encrypted);
+    store.fill("a", 1000);
+    CHECK(store.compare_windows({}, {}) == 0);  // memory has values, no groups
+    REQUIRE(store.engine->flush().ok());
+    CHECK(store.compare_windows({}, {}) >= 4 * 3);
+    Store::Windows before, away;
+    const std::uint64_t groups = store.add_up({}, {}, 60 * kSecond, 0, true, before);
+    store.disk.set_gone("/v", true);
+    CHECK(store.add_up({}, {}, 60 * kSecond, 0, true, away) == groups);
+    CHECK(away.size() == before.size());
+    store.disk.set_gone("/v", false);
+    // A group whose item was overwritten, or whose file is gone, is told of no more.
+    WriteBatch batch;
+    batch.erase_range(store.id, key_at("a", kStartNs), key_at("b", kStartNs));
+    REQUIRE(store.engine->write(batch, Durability::Sync).ok());
+    REQUIRE(store.engine->erase().ok());
+    CHECK(store.compare_windows({}, {}) == 0);
   }
 }
 
