@@ -129,6 +129,7 @@ bool Catalog::tells_identity(std::uint32_t series_row, const wire::Reading& read
 
 void Catalog::set_identity(std::uint32_t series_row, const wire::Reading& reading) {
   SensorRow& series = series_[series_row];
+  if (series.durable) ++generation_;  // what is known by identities is to be asked for again
   const std::string name = name_of(series);
   const wire::SeriesIdentity names = wire::identity_of_names(name);
   const wire::SeriesIdentity& given = reading.identity == nullptr ? names : *reading.identity;

@@ -256,7 +256,27 @@ Status SelectPlan::resolve_where() {
   EC_ASSIGN_OR_RETURN(choice_.where, Formula::compile(*where_, place, FormulaOf::Where));
   EC_ASSIGN_OR_RETURN(choice_.where_of_rows,
                       Formula::compile(*where_, place, FormulaOf::WhereOfRows));
+  note_equal_tags(*where_);
   return ok();
+}
+
+void SelectPlan::note_equal_tags(const Expr& where) {
+  if (where.kind == ExprKind::Group) return note_equal_tags(where.operands.front());
+  if (where.kind != ExprKind::Chain) return;
+  const auto are_all = [&](Operator op) {
+    return std::all_of(where.operators.begin() + 1, where.operators.end(),
+                       [op](Operator each) { return each == op; });
+  };
+  if (are_all(Operator::And)) {
+    for (const Expr& operand : where.operands) note_equal_tags(operand);
+    return;
+  }
+  if (where.operands.size() != 2 || !are_all(Operator::Equal)) return;
+  const bool is_turned = where.operands[0].kind == ExprKind::Text;
+  const Expr& name = where.operands[is_turned ? 1 : 0];
+  const Expr& text = where.operands[is_turned ? 0 : 1];
+  if (name.kind != ExprKind::Name || text.kind != ExprKind::Text || name.text == "_name") return;
+  if (column_of(name).is_tag) choice_.equal_tags.emplace_back(name.text, text.text);
 }
 
 Status SelectPlan::make_formulas() {

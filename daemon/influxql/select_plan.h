@@ -80,6 +80,7 @@ class SelectPlan {
   Status expand();
   Status resolve_names();
   Status resolve_where();
+  void note_equal_tags(const Expr& where);
   Result<NameKind> stored_kind(const Expr& name) const;
   Status resolve(Expr& name) const;
   Result<bool> is_value(const Expr& name, const Column& column) const;

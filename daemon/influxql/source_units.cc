@@ -33,6 +33,56 @@ std::string key_bytes(const wire::Identity& identity) {
   return key;
 }
 
+// Which series of a field may have the values that WHERE asks of tags, by what was noted of them
+// when they were compared before. What nobody noted is noted now.
+class EqualTags {
+ public:
+  EqualTags(const Choice& choice, const query::Measurement* known, const std::string& field,
+            std::size_t series)
+      : known_(known), field_(field) {
+    if (known == nullptr) return;
+    for (const auto& [tag, value] : choice.equal_tags) {
+      Tag each{tag, query::tag_hash(value), known->hashes(field, tag), {}};
+      if (each.known == nullptr) each.noted.resize(series);
+      tags_.push_back(std::move(each));
+    }
+    notes_ = std::any_of(tags_.begin(), tags_.end(),
+                         [](const Tag& each) { return each.known == nullptr; });
+  }
+
+  // To be noted each of them is looked at.
+  bool may_be(std::size_t i) const {
+    return notes_ || std::all_of(tags_.begin(), tags_.end(),
+                                 [i](const Tag& each) { return (*each.known)[i] == each.wanted; });
+  }
+  void note(std::size_t i, const UnitKey& key) {
+    if (!notes_) return;
+    for (Tag& each : tags_)
+      if (each.known == nullptr) each.noted[i] = query::tag_hash(tag_of(key, each.name));
+  }
+  void keep() {
+    for (Tag& each : tags_) {
+      if (each.known != nullptr) continue;
+      known_->keep_hashes(
+          field_, each.name,
+          std::make_shared<const std::vector<std::uint32_t>>(std::move(each.noted)));
+    }
+  }
+
+ private:
+  struct Tag {
+    std::string name;
+    std::uint32_t wanted = 0;
+    query::Measurement::Hashes known;
+    std::vector<std::uint32_t> noted;
+  };
+
+  const query::Measurement* const known_;
+  const std::string& field_;
+  std::vector<Tag> tags_;
+  bool notes_ = false;
+};
+
 }  // namespace
 
 Result<std::unique_ptr<MeasurementUnits>> MeasurementUnits::find(ReadingAccount& account,
@@ -47,34 +97,62 @@ Result<std::unique_ptr<MeasurementUnits>> MeasurementUnits::find(ReadingAccount&
   sources.push_back(std::move(named));
   query::Reach* const reach = account.asking().reach;
   const std::uint64_t withheld = reach == nullptr ? 0 : reach->withheld;
-  std::vector<std::string> names;  // of the tags of the series before
-  EC_TRY(each_series(account.service(), account.asking(), database, sources, std::nullopt,
-                     [&](const ReadableSeries& series) {
-                       const std::string& field = series.identity.field;
-                       if (tier_ns == 0) {
-                         made->fields_[field].rows.push_back(series.row);
-                       } else if (!has_tier(account.service(), series.entry.id, tier_ns)) {
-                         return ok();
-                       }
-                       for (const wire::WindowColumn column : wire::kWindowColumns) {
-                         if (tier_ns == 0) break;
-                         Field& of_tier = made->fields_[wire::column_name(field, column)];
-                         of_tier.column = column;
-                         of_tier.rows.push_back(series.row);
-                       }
-                       const wire::Identity::Tags& tags = series.identity.tags;
-                       const bool are_alike =
-                           std::equal(names.begin(), names.end(), tags.begin(), tags.end(),
-                                      [](const auto& a, const auto& b) { return a == b.first; });
-                       if (are_alike) return ok();
-                       names.clear();
-                       for (const auto& tag : tags) names.push_back(tag.first);
-                       made->tags_.insert(names.begin(), names.end());
-                       return ok();
-                     }));
+  EC_TRY(made->find_series(database, sources.front()));
   // Several sources may withhold different devices: the most that one withheld is told.
   if (reach != nullptr) reach->withheld = std::max(reach->withheld, withheld);
   return made;
+}
+
+Status MeasurementUnits::find_series(const std::string& database, const Source& source) {
+  query::QueryService& service = account_.service();
+  const Asking& asking = account_.asking();
+  EC_ASSIGN_OR_RETURN(const query::QueryService::Rows rows,
+                      service.readable(asking.principal, database, asking.purpose, asking.reach));
+  std::shared_ptr<query::Measurement> found;
+  if (tier_ns_ == 0 && !source.regex) {
+    auto of = query::Measurement::of(service.catalog(), database, source.name, rows);
+    known_ = service.measurements().find(of);
+    if (known_ == nullptr) found = std::make_shared<query::Measurement>(std::move(of));
+  }
+  if (known_ != nullptr) {
+    for (const auto& [field, of_field] : known_->fields) fields_[field].rows = of_field;
+    tags_ = known_->tags;
+    return ok();
+  }
+  std::vector<std::string> names;  // of the tags of the series before
+  const auto take = [&](const ReadableSeries& series) {
+    add_series(series);
+    const wire::Identity::Tags& tags = series.identity.tags;
+    const bool are_alike = std::equal(names.begin(), names.end(), tags.begin(), tags.end(),
+                                      [](const auto& a, const auto& b) { return a == b.first; });
+    if (are_alike) return ok();
+    names.clear();
+    for (const auto& tag : tags) names.push_back(tag.first);
+    tags_.insert(names.begin(), names.end());
+    return ok();
+  };
+  EC_TRY(each_of_rows(service.catalog(), rows, {source}, std::nullopt, asking.now_ns,
+                      asking.reach == nullptr ? nullptr : asking.reach->patience, take));
+  if (found == nullptr) return ok();
+  found->tags = tags_;
+  for (const auto& [name, field] : fields_) found->fields[name] = field.rows;
+  known_ = found;
+  service.measurements().keep(std::move(found));
+  return ok();
+}
+
+void MeasurementUnits::add_series(const ReadableSeries& series) {
+  const std::string& field = series.identity.field;
+  if (tier_ns_ == 0) {
+    fields_[field].rows.push_back(series.row);
+    return;
+  }
+  if (!has_tier(account_.service(), series.entry.id, tier_ns_)) return;
+  for (const wire::WindowColumn column : wire::kWindowColumns) {
+    Field& of_tier = fields_[wire::column_name(field, column)];
+    of_tier.column = column;
+    of_tier.rows.push_back(series.row);
+  }
 }
 
 Result<std::optional<wire::ValueType>> MeasurementUnits::type_of(const ReadableSeries& series,
@@ -172,13 +250,19 @@ Status MeasurementUnits::gather() {
   query::QueryService::Rows read;
   for (const auto& [name, field] : fields_) {
     if (!are_counted && !is_asked(name)) continue;
-    for (const catalog::SeriesRow row : field.rows) {
+    EqualTags equal(choice_, known_.get(), name, field.rows.size());
+    for (std::size_t i = 0; i < field.rows.size(); ++i) {
+      const catalog::SeriesRow row = field.rows[i];
+      if (!equal.may_be(i)) continue;
       const ReadableSeries* const series = look_at(row);
       if (series == nullptr || (tier_ns_ > 0 && !seen.insert(row).second)) continue;
-      if (!may_hold(choice_, {series->identity.measurement, series->identity.tags})) continue;
+      const UnitKey key{series->identity.measurement, series->identity.tags};
+      equal.note(i, key);
+      if (!may_hold(choice_, key)) continue;
       found.push_back({key_bytes(series->identity), row});
       read.push_back(row);
     }
+    equal.keep();
   }
   account_.tell(read);
   std::stable_sort(found.begin(), found.end(),

@@ -13,6 +13,7 @@
 #include "influxql/series_reader.h"
 #include "influxql/series_view.h"
 #include "influxql/units.h"
+#include "query/measurement_memo.h"
 
 namespace edgecase::influxql {
 
@@ -48,6 +49,8 @@ class MeasurementUnits final : public Units {
 
   MeasurementUnits(ReadingAccount& account, std::int64_t tier_ns)
       : account_(account), tier_ns_(tier_ns) {}
+  Status find_series(const std::string& database, const Source& source);
+  void add_series(const ReadableSeries& series);
   Result<std::optional<wire::ValueType>> type_of(const ReadableSeries& series,
                                                  const Field& field) const;
   catalog::SeriesId given_by(const ReadableSeries& series) const;
@@ -63,6 +66,7 @@ class MeasurementUnits final : public Units {
   ReadingAccount& account_;
   const std::int64_t tier_ns_;
   mutable ReadableSeries looked_at_;
+  std::shared_ptr<const query::Measurement> known_;  // null: it is not kept
   std::map<std::string, Field> fields_;
   std::set<std::string> tags_;
   Choice choice_;

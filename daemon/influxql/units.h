@@ -142,6 +142,8 @@ struct Choice {
   std::vector<Column> columns;
   // WHERE, over `columns`: of what is stored, and of rows of a statement in brackets.
   std::optional<Formula> where, where_of_rows;
+  // What it says of tags for certain: this one has this value.
+  std::vector<std::pair<std::string, std::string>> equal_tags;
   TimeSpan span;
   bool is_descending = false;
   // What this statement and those around it group by; units of a statement in brackets are

@@ -27,6 +27,7 @@
 #include "query/large_text.h"
 #include "query/left_out.h"
 #include "query/listings.h"
+#include "query/measurement_memo.h"
 #include "query/query_limits.h"
 #include "query/series_scan.h"
 #include "query/side_thread.h"
@@ -230,6 +231,8 @@ class QueryService {
     read_tiers(&rules.marks());
   }
   const retention::RetentionService* rules() const { return rules_; }
+  // What questions of InfluxQL have found.
+  MeasurementMemo& measurements() { return measurements_; }
   // For a question that wants to be read by two threads.
   SideThread& side_thread() { return side_thread_; }
   Engine& engine() const { return engine_; }
@@ -263,6 +266,7 @@ class QueryService {
   const retention::TierMarks* marks_ = nullptr;
   const retention::RetentionService* rules_ = nullptr;
   SeriesSummaries summaries_;
+  MeasurementMemo measurements_;
   mutable Mutex limits_mutex_;
   QueryLimits limits_ EC_GUARDED_BY(limits_mutex_);
   SideThread side_thread_;  // the last: it ends first
