@@ -3,14 +3,18 @@
 // thread.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "edgecase/status.h"
+#include "influxql/formula.h"
+#include "influxql/statement.h"
 
 namespace edgecase::http {
 
@@ -73,6 +77,34 @@ class Names {
     Name name() const { return {group, first, second}; }
   };
   Bound last_, beyond_;
+};
+
+// Which names WITH KEY and WITH MEASUREMENT take.
+class NameFilter {
+ public:
+  static Result<NameFilter> make(const influxql::NameMatch& match) {
+    NameFilter made;
+    made.match_ = match;
+    const bool is_pattern =
+        match.op == influxql::Operator::Matches || match.op == influxql::Operator::NotMatches;
+    if (is_pattern) {
+      EC_ASSIGN_OR_RETURN(made.pattern_, influxql::Pattern::compile(match.regex));
+    }
+    return made;
+  }
+  bool takes(std::string_view name) const {
+    if (match_.op == influxql::Operator::None) return true;
+    const bool is_wanted =
+        match_.op == influxql::Operator::Equal || match_.op == influxql::Operator::Matches;
+    const bool is_found =
+        pattern_ ? pattern_->matches(name)
+                 : std::find(match_.names.begin(), match_.names.end(), name) != match_.names.end();
+    return is_found == is_wanted;
+  }
+
+ private:
+  influxql::NameMatch match_;
+  std::optional<influxql::Pattern> pattern_;
 };
 
 }  // namespace edgecase::http

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -88,32 +89,6 @@ Result<std::optional<Expr>> of_tags(const Expr& where) {
   return std::optional<Expr>(where);
 }
 
-// WITH KEY and WITH MEASUREMENT.
-class NameFilter {
- public:
-  static Result<NameFilter> make(const influxql::NameMatch& match) {
-    NameFilter made;
-    made.match_ = match;
-    const bool is_pattern = match.op == Operator::Matches || match.op == Operator::NotMatches;
-    if (is_pattern) {
-      EC_ASSIGN_OR_RETURN(made.pattern_, influxql::Pattern::compile(match.regex));
-    }
-    return made;
-  }
-  bool takes(std::string_view name) const {
-    if (match_.op == Operator::None) return true;
-    const bool is_wanted = match_.op == Operator::Equal || match_.op == Operator::Matches;
-    const bool is_found =
-        pattern_ ? pattern_->matches(name)
-                 : std::find(match_.names.begin(), match_.names.end(), name) != match_.names.end();
-    return is_found == is_wanted;
-  }
-
- private:
-  influxql::NameMatch match_;
-  std::optional<influxql::Pattern> pattern_;
-};
-
 void append_escaped(std::string_view text, std::string_view marked, std::string& out) {
   for (const char c : text) {
     if (marked.find(c) != std::string_view::npos) out += '\\';
@@ -167,6 +142,7 @@ class Look {
   Status through(const Names::Take& take) {
     // The reach is told once: later looks are for the same answer.
     query::Reach* const told = std::exchange(told_, nullptr);
+    floats_.clear();
     return influxql::each_series(service_, asking_, asking_.database, statement_.sources,
                                  statement_.where,
                                  [&](const influxql::ReadableSeries& series) -> Status {
@@ -230,10 +206,20 @@ class Look {
       take({identity.measurement, identity.field, {}});
       return true;
     }
-    EC_ASSIGN_OR_RETURN(const std::optional<wire::ValueType> type,
-                        influxql::type_of_series(service_, series.entry));
-    if (!type) return false;
-    take({identity.measurement, identity.field, field_type(*type)});
+    // One of its series has floats, so that SELECT takes the field for such.
+    key_.assign(identity.measurement).append(1, '\0').append(identity.field);
+    const bool is_float = floats_.contains(key_);
+    if (!is_float) {
+      EC_ASSIGN_OR_RETURN(const std::optional<wire::ValueType> type,
+                          influxql::type_of_series(service_, series.entry));
+      if (!type) return false;
+      if (type != wire::ValueType::Float64) {
+        take({identity.measurement, identity.field, field_type(*type)});
+        return true;
+      }
+      if (floats_.size() < kFloatsMax) floats_.insert(key_);
+    }
+    take({identity.measurement, identity.field, field_type(wire::ValueType::Float64)});
     return true;
   }
 
@@ -289,6 +275,8 @@ class Look {
   query::Reach* told_;
   std::int64_t tier_ns_ = 0;
   std::string key_;
+  static constexpr std::size_t kFloatsMax = 4096;
+  std::set<std::string> floats_;  // fields that have floats, in this look
 };
 
 // What of the names is shown.
