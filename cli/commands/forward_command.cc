@@ -21,6 +21,7 @@ struct ForwardArguments {
   std::string name;
   bool json = false;
   bool undelivered = false;
+  bool summaries = false;
   std::uint64_t origin = 0, heir = 0;
   RangeArguments range;
   Zone zone;
@@ -58,7 +59,64 @@ int run_forward_list(const ForwardArguments& arguments) {
   return finish_stdout();
 }
 
+// What each side signed of each hour. Exit code 6: of some hours the other side holds something
+// else, or has not signed.
+int run_summaries(const ForwardArguments& arguments, Parameters parameters) {
+  using Document = nlohmann::json;
+  DaemonClient client(arguments.connection);
+  parameters.emplace_back("summaries", "true");
+  Document documents = Document::array();
+  std::size_t unconfirmed = 0, count = 0;
+  Table table({{"HOUR"},
+               {"NAMESPACE"},
+               {"DEVICE"},
+               {"SENT", Align::Right},
+               {"THERE", Align::Right},
+               {"SIGNED"}},
+              stdout);
+  for (std::string behind;;) {
+    Parameters asked = parameters;
+    if (!behind.empty()) asked.emplace_back("behind", behind);
+    const Result<std::string> body = client.get_small(path_with(wire::routes::kForward, asked));
+    if (!body.ok()) return report_failure(body.status());
+    Document page = Document::parse(*body, nullptr, false);
+    if (!page.is_object() || !page.contains("summaries"))
+      return report_failure(io_error("the daemon's answer is no list"));
+    for (Document& each : page["summaries"]) {
+      const bool is_confirmed = each.value("confirmed", false);
+      if (!is_confirmed) ++unconfirmed;
+      ++count;
+      Document& document = each["document"];
+      if (arguments.json) {
+        documents.push_back(std::move(document));
+        continue;
+      }
+      show_times_in(document, arguments.zone);
+      const Document summary = document.value("summary", Document::object());
+      const bool is_signed = document.contains("receipt");
+      table.row({text_field(summary, "hour"), text_field(summary, "namespace"),
+                 text_field(summary, "device"), count_text(count_field(summary, "readings")),
+                 is_signed ? count_text(count_field(document, "readings")) : "-",
+                 is_confirmed ? "by both"
+                 : is_signed  ? "by both, and not the same"
+                              : "no: " + text_field(document, "why")});
+    }
+    behind = text_field(page, "next");
+    if (behind.empty()) break;
+  }
+  if (arguments.json) {
+    print_document(documents.dump());
+  } else {
+    table.flush();
+    write_out(stdout,
+              count_text(count) + " hours, " + count_text(unconfirmed) + " not confirmed\n");
+  }
+  if (const int lost = finish_stdout(); lost != 0) return lost;
+  return unconfirmed == 0 ? wire::kExitOk : wire::kExitPartly;
+}
+
 int run_forward_status(const ForwardArguments& arguments) {
+  if (arguments.summaries) return run_summaries(arguments, {{"name", arguments.name}});
   DaemonClient client(arguments.connection);
   const Result<std::string> body =
       client.get_small(path_with(wire::routes::kForward, {{"name", arguments.name}}));
@@ -136,6 +194,7 @@ int run_resume(const ForwardArguments& arguments) {
 }
 
 int run_origins(const ForwardArguments& arguments) {
+  if (arguments.summaries) return run_summaries(arguments, {{"origins", "true"}});
   DaemonClient client(arguments.connection);
   const Result<std::string> body =
       client.get_small(path_with(wire::routes::kForward, {{"origins", "true"}}));
@@ -278,6 +337,11 @@ void add_forward_command(CLI::App& app, Action& action) {
       add_with_name(*command, action, "status", "What a target has, what waits, what it refused",
                     "edgecase forward status cloud", shown, run_forward_status);
   status->add_flag("--json", shown->json, "One JSON document. Default: text for people");
+  status->add_flag(
+      "--summaries", shown->summaries,
+      "Of each device and hour: what went there, signed here and there (an EdgeCase).\n"
+      "--json gives the documents; edgecase report --verify checks one. Exit code 6\n"
+      "where the target has signed something else, or nothing");
   add_zone_options(*status, shown->zone);
 
   const auto verified = std::make_shared<ForwardArguments>();
@@ -306,6 +370,8 @@ void add_forward_command(CLI::App& app, Action& action) {
       add_subcommand(*command, action, "origins", "The stores that forward to this one",
                      "edgecase forward origins", origins, run_origins);
   from->add_flag("--json", origins->json, "One JSON document. Default: text for people");
+  from->add_flag("--summaries", origins->summaries,
+                 "Of each device and hour that came: what was signed there and here");
   add_zone_options(*from, origins->zone);
 
   const auto handed = std::make_shared<ForwardArguments>();

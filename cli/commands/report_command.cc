@@ -205,6 +205,16 @@ void print_owner(const Json& report) {
 
 // Certificates of erasures (erase --json) are signed as reports are.
 void print_what_it_is(const Json& document) {
+  if (document.contains("receipt")) {
+    const Json summary = document.value("summary", Json::object());
+    const bool is_same = document.value("checksum", "") == summary.value("checksum", "-");
+    write_out(stdout, "Receipt of " + printable(text_field(summary, "device")) +
+                          ", the hour from " + printable(text_field(summary, "hour")) + ": " +
+                          std::to_string(count_field(summary, "readings")) + " readings sent, " +
+                          std::to_string(count_field(document, "readings")) + " there, " +
+                          (is_same ? "the same\n" : "not the same\n"));
+    return;
+  }
   const std::string owner = text_field(document, "owner");
   const std::string gone = text_field(document, "gone");
   const std::string level = text_field(document, "level");
@@ -223,9 +233,16 @@ Status verify_file(const ReportArguments& arguments) {
   if (!report.is_object()) return invalid_argument(arguments.verify + " is no JSON object");
   const Result<sign::Signer> signer = sign::check_signature(report);
   if (!signer.ok()) return signer.status().with_context(arguments.verify + ": ");
+  // A receipt holds what the other store signed.
+  std::string also;
+  if (report.contains("receipt") && report.contains("summary")) {
+    const Result<sign::Signer> sender = sign::check_signature(report["summary"]);
+    if (!sender.ok()) return sender.status().with_context(arguments.verify + ": its summary: ");
+    also = sender->public_key;
+  }
   if (!arguments.key.empty()) {
     EC_ASSIGN_OR_RETURN(const std::string key, read_small_file(arguments.key));
-    if (key != signer->public_key)
+    if (key != signer->public_key && key != also)
       return corruption(arguments.verify + " is signed by another key than " + arguments.key +
                         ": " + signer->fingerprint);
   }
@@ -295,9 +312,11 @@ void add_report_command(CLI::App& app, Action& action) {
   command->add_flag("--json", arguments->json, "One JSON document, signed");
   CLI::Option* const verify =
       command
-          ->add_option("--verify", arguments->verify,
-                       "Offline: whether anything in this report, or certificate of erase, of\n"
-                       "--json, was changed since it was signed; exit code 7 if so")
+          ->add_option(
+              "--verify", arguments->verify,
+              "Offline: whether anything in this report, certificate of erase, or receipt\n"
+              "of forward --summaries, of --json, was changed since it was signed; exit\n"
+              "code 7 if so")
           ->type_name("FILE")
           ->excludes(owner);
   command

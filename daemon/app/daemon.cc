@@ -340,14 +340,16 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const config::Configuration& confi
     state.mqtt = std::move(source);
   }
 
-  EC_ASSIGN_OR_RETURN(state.forwarding, open_forwarding({.engine = *state.engine,
-                                                         .catalog = *state.catalog,
-                                                         .clock = state.clock,
-                                                         .random = system_random(),
-                                                         .logger = logger,
-                                                         .bell = state.bell,
-                                                         .rules = state.retention.get()},
-                                                        state.settings, *state.audit));
+  state.signing_key = std::make_unique<sign::SigningKey>(*state.engine, system_random());
+  EC_ASSIGN_OR_RETURN(state.forwarding,
+                      open_forwarding({.engine = *state.engine,
+                                       .catalog = *state.catalog,
+                                       .clock = state.clock,
+                                       .random = system_random(),
+                                       .logger = logger,
+                                       .bell = state.bell,
+                                       .rules = state.retention.get()},
+                                      state.settings, *state.audit, *state.signing_key));
   state.erase->pass_on_by(&state.forwarding->erasures());
   // Not before it is known what waits.
   state.eviction->spare(&state.forwarding->unsent());
@@ -372,7 +374,6 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const config::Configuration& confi
                               .metrics = metrics,
                               .logger = logger};
   parts.tcp_channels = std::move(tls.channels);
-  state.signing_key = std::make_unique<sign::SigningKey>(*state.engine, system_random());
   parts.signing_key = state.signing_key.get();
   parts.audit = state.audit.get();
   parts.eviction = state.eviction.get();

@@ -15,6 +15,7 @@
 #include "config/settings.h"
 #include "config/validate.h"
 #include "edgecase/clock.h"
+#include "sign/signature.h"
 #include "wire/authority.h"
 #include "wire/contract.h"
 #include "wire/json_text.h"
@@ -176,7 +177,8 @@ Status check_forwarding(const config::Configuration& configuration) {
 
 Result<std::unique_ptr<forward::Forwarding>> open_forwarding(forward::ForwardingParts parts,
                                                              const config::Settings& settings,
-                                                             audit::AuditLog& audit) {
+                                                             audit::AuditLog& audit,
+                                                             sign::SigningKey& key) {
   const auto note = [&audit, &logger = parts.logger](audit::Record record) {
     if (const Status noted = audit.note(std::move(record)); !noted.ok())
       logger.log_keyed(observe::LogLevel::Warning, "audit", "forward", noted.message());
@@ -188,6 +190,16 @@ Result<std::unique_ptr<forward::Forwarding>> open_forwarding(forward::Forwarding
     audit::Record record = record_of_target("forward.sent", name);
     record.count = readings;
     note(std::move(record));
+  };
+  parts.secret = [note, &key]() -> Result<Bytes> {
+    EC_ASSIGN_OR_RETURN(sign::SigningKey::Secret secret, key.secret());
+    if (secret.is_new) {
+      EC_ASSIGN_OR_RETURN(const std::string made, sign::public_key_of(secret.bytes, key.random()));
+      audit::Record record = record_of_target("report.key-made", "");
+      record.detail = "fingerprint " + sign::fingerprint(made);
+      note(std::move(record));
+    }
+    return std::move(secret.bytes);
   };
   return forward::Forwarding::open(parts, settings.forward);
 }

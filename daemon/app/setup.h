@@ -20,6 +20,7 @@
 #include "net/channel.h"
 #include "observe/logger.h"
 #include "retention/eviction.h"
+#include "sign/signature.h"
 #include "tiers/tier_maker.h"
 #include "tls/tls_ends.h"
 
@@ -50,7 +51,8 @@ Status check_forwarding(const config::Configuration& configuration);
 // `parts` without its functions; `audit` outlives what is made.
 Result<std::unique_ptr<forward::Forwarding>> open_forwarding(forward::ForwardingParts parts,
                                                              const config::Settings& settings,
-                                                             audit::AuditLog& audit);
+                                                             audit::AuditLog& audit,
+                                                             sign::SigningKey& key);
 
 // Sets up the dating of undated readings: the id of this boot, and the log lines and audit records
 // when readings are dated later.

@@ -391,6 +391,7 @@ Result<Certificate> EraseService::make_invisible(const EraseRequest& request,
   EC_TRY(tell_readings(parts_.catalog, target, request.range(), take));
   EC_TRY(tell_windows(parts_.engine, parts_.catalog, parts_.retention.marks(), target,
                       request.range(), take));
+  if (relay_ != nullptr) EC_TRY(relay_->tell_kept(parts_.catalog, target, request.range(), take));
   if (!request.has_all_times())
     EC_TRY(tell_left_copies(parts_.engine, parts_.catalog, target, take));
   EC_TRY(parts_.catalog.plan_erasure(erased, take, batch));

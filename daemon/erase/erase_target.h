@@ -112,6 +112,9 @@ class ErasureRelay {
   // Whether a target may hold some of it, whatever is here; without a sensor: of the device.
   virtual bool may_hold(const std::string& namespace_name, const std::string& device,
                         const std::string& sensor) const = 0;
+  // Tells what it keeps here of what is erased, which goes along. Errors: those of `take`.
+  virtual Status tell_kept(const catalog::Catalog& catalog, const EraseTarget& target,
+                           TimeRange range, const catalog::SpanTaker& take) const = 0;
   // While no reading is written and no other erasure begins. Adds to `batch` what it is to know
   // later; may write ahead, in batches of its own, what means nothing without that. Errors: the
   // engine's; then nothing is erased.

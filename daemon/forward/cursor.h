@@ -100,7 +100,7 @@ class FeedBounds {
  public:
   using Positions = std::vector<CommitPosition>;
   // A target has its cursor, the one that is kept, and the one that will be; and by itself where it
-  // began, two ends of windows, and a mark.
+  // began, a mark, and two ends: of windows, or of what is summed up.
   static constexpr std::size_t kCursorsOfTarget = 3;
   static_assert(config::kForwardTargetsMax * (kCursorsOfTarget * Cursor::kBoundsMax + 4) + 1 <=
                 kFeedBoundsMax);

@@ -8,6 +8,7 @@
 #include "auth/hashing.h"
 #include "erase/erase_service.h"
 #include "forward/records.h"
+#include "forward/summaries.h"
 
 namespace edgecase::forward {
 namespace {
@@ -265,6 +266,11 @@ bool Erasures::may_hold(const std::string& namespace_name, const std::string& de
     return sensor.empty() ? each.may_take_device(namespace_name, device)
                           : each.takes(namespace_name, device, sensor);
   });
+}
+
+Status Erasures::tell_kept(const catalog::Catalog& catalog, const erase::EraseTarget& target,
+                           erase::TimeRange range, const catalog::SpanTaker& take) const {
+  return summaries_ == nullptr ? ok() : summaries_->tell_erased(catalog, target, range, take);
 }
 
 Status Erasures::plan(const erase::PassedErasure& erasure, const catalog::Catalog& catalog,

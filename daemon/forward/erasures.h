@@ -92,6 +92,8 @@ struct WatchedTarget {
   bool may_take_device(const std::string& namespace_name, const std::string& device) const;
 };
 
+class Summaries;  // summaries.h
+
 class Erasures final : public erase::ErasureRelay {
  public:
   static constexpr std::size_t kNamesPerChunk = 256;
@@ -114,8 +116,14 @@ class Erasures final : public erase::ErasureRelay {
   bool may_hold(const std::string& namespace_name, const std::string& device,
                 const std::string& sensor) const override EC_EXCLUDES(mutex_);
   // Told of what is erased before it was sent; null: nobody. While nobody erases.
-  void tell(retention::UnsentReadings* unsent) { unsent_ = unsent; }
+  // `summaries`: what goes along of them; null: there are none.
+  void tell(retention::UnsentReadings* unsent, const Summaries* summaries = nullptr) {
+    unsent_ = unsent;
+    summaries_ = summaries;
+  }
 
+  Status tell_kept(const catalog::Catalog& catalog, const erase::EraseTarget& target,
+                   erase::TimeRange range, const catalog::SpanTaker& take) const override;
   Status plan(const erase::PassedErasure& erasure, const catalog::Catalog& catalog,
               const erase::EraseTarget& target, WriteBatch& batch) override EC_EXCLUDES(mutex_);
   void planned(std::uint64_t number) override EC_EXCLUDES(mutex_);
@@ -167,6 +175,7 @@ class Erasures final : public erase::ErasureRelay {
   Clock& clock_;
   bool is_damaged_ = false;
   retention::UnsentReadings* unsent_ = nullptr;
+  const Summaries* summaries_ = nullptr;
   Mutex write_mutex_;
   mutable Mutex mutex_;
   std::vector<WatchedTarget> targets_ EC_GUARDED_BY(mutex_);

@@ -44,6 +44,7 @@ TargetParts Forwarding::target_parts() {
           .unsent = unsent_,
           .bounds = bounds_,
           .lineage = lineage_,
+          .summaries = summaries_,
           .rules = parts_.rules,
           .bell = parts_.bell,
           .sent = parts_.sent};
@@ -62,7 +63,7 @@ Result<std::unique_ptr<Forwarding>> Forwarding::open(
   std::unique_ptr<Forwarding> forwarding(
       new Forwarding(parts, std::move(records), std::move(erasures)));
   Forwarding& made = *forwarding;
-  made.erasures_->tell(&made.unsent_);
+  made.erasures_->tell(&made.unsent_, &made.summaries_);
   const MutexLock lock(made.mutex_);
   for (auto& [name, record] : loaded) made.resting_.emplace(name, std::move(record));
   std::map<std::string, FeedBounds::Positions> positions;
@@ -378,6 +379,7 @@ Status Forwarding::forget(const std::string& name) {
                             "reload, then forget it");
   if (!resting_.contains(name)) return unknown_target(name);
   EC_TRY(erasures_->forget(name));
+  EC_TRY(summaries_.forget(name));
   EC_TRY(records_->forget(name));
   resting_.erase(name);
   bounds_.drop(name);

@@ -15,6 +15,7 @@
 #include "config/forward_target.h"
 #include "edgecase/mutex.h"
 #include "forward/erasures.h"
+#include "forward/summaries.h"
 #include "forward/target.h"
 #include "forward/unsent.h"
 #include "forward/verifier.h"
@@ -33,6 +34,7 @@ struct ForwardingParts {
   observe::Logger& logger;
   ingest::CommitBell& bell;
   retention::RetentionService* rules = nullptr;  // that may have to wait; null: there are none
+  Summaries::Secret secret = {};  // to sign summaries of hours by; null: there are none
   // For the audit log: a target is configured, changed ("") or gone; how much went there.
   std::function<void(const std::string& name, const std::string& what)> configured = {};
   std::function<void(const std::string& name, std::uint64_t readings)> sent = {};
@@ -59,6 +61,8 @@ class Forwarding {
   // After an error nothing has changed.
   Status reload(const std::vector<config::ForwardSettings>& all) EC_EXCLUDES(mutex_);
 
+  // What is signed of hours: by this store and by its targets, or by those that forward to it.
+  Summaries& summaries() { return summaries_; }
   // What passes erasures on to targets.
   Erasures& erasures() { return *erasures_; }
   // What waits, for whatever lets readings go.
@@ -94,7 +98,9 @@ class Forwarding {
         erasures_(std::move(erasures)),
         unsent_(parts.engine, parts.catalog, parts.clock, parts.rules),
         bounds_(parts.engine),
-        lineage_(parts.engine, *records_, parts.random) {}
+        lineage_(parts.engine, *records_, parts.random),
+        summaries_(parts.engine, parts.catalog, *records_, parts.clock, parts.random,
+                   parts.secret) {}
   TargetParts target_parts();
   Result<Record> record_of(const config::ForwardSettings& settings) EC_REQUIRES(mutex_);
   // InvalidArgument: readings have gone there in another shape.
@@ -114,6 +120,7 @@ class Forwarding {
   Unsent unsent_;
   FeedBounds bounds_;
   Lineage lineage_;
+  Summaries summaries_;
   mutable Mutex mutex_;
   CondVar changed_;
   std::thread watch_;

@@ -72,12 +72,12 @@ class HttpClient {
     kept_body_bytes_ = kKeptBodyMaxBytes;
     return request("PUT", path, headers, body);
   }
-  // The same without a body, of which the whole answer is wanted, up to kBodyMaxBytes: behind them
+  // The same of which the whole answer is wanted, up to kBodyMaxBytes: behind them
   // the connection is closed.
   Result<HttpAnswer> ask(const std::string& method, const std::string& path,
-                         const std::string& headers) {
+                         const std::string& headers, std::string_view body = {}) {
     kept_body_bytes_ = kBodyMaxBytes;
-    return request(method, path, headers, {});
+    return request(method, path, headers, body);
   }
   // How often a connection that had answered before broke off, or was found closed.
   std::uint64_t lost_connections() const { return lost_connections_; }

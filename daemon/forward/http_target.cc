@@ -127,8 +127,20 @@ Result<std::string> HttpTarget::authorization() const {
 Answer HttpTarget::ask(const std::string& method, const std::string& path, HttpAnswer& http) {
   const Result<std::string> who = authorization();
   if (!who.ok()) return {.verdict = Verdict::Denied, .why = who.status().message()};
-  Result<HttpAnswer> answer =
-      client_.ask(method, target_.path + path, "User-Agent: edgecase\r\n" + origin_ + *who);
+  return judge_question(
+      client_.ask(method, target_.path + path, "User-Agent: edgecase\r\n" + origin_ + *who), http);
+}
+
+Answer HttpTarget::put_summaries(std::string_view lines, HttpAnswer& http) {
+  const Result<std::string> who = authorization();
+  if (!who.ok()) return {.verdict = Verdict::Denied, .why = who.status().message()};
+  const std::string headers =
+      "User-Agent: edgecase\r\nContent-Type: application/x-ndjson\r\n" + origin_ + *who;
+  return judge_question(client_.ask("PUT", target_.path + wire::routes::kForward, headers, lines),
+                        http);
+}
+
+Answer HttpTarget::judge_question(Result<HttpAnswer> answer, HttpAnswer& http) const {
   if (!answer.ok()) {
     const bool is_stopped = answer.status().code() == StatusCode::Cancelled;
     return {.verdict = is_stopped ? Verdict::Stopped : Verdict::Away,

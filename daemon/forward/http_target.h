@@ -32,6 +32,8 @@ class HttpTarget final : public Carrier, public Asked {
   Answer carry(const std::string& database, std::string_view lines, std::size_t count) override;
   // Rules of retention, a line each, to an EdgeCase. Taken: it did what it may; `refused` of them.
   Answer carry_rules(std::string_view lines, std::uint64_t& refused);
+  // Summaries of hours (summaries.h), a line each, to an EdgeCase. As of ask().
+  Answer put_summaries(std::string_view lines, HttpAnswer& http);
   // Another request, without a body; `path` is behind that of forward.to. Taken: `http` is what was
   // answered, whatever it is but 401, 429 and 5xx.
   Answer ask(const std::string& method, const std::string& path, HttpAnswer& http) override;
@@ -48,6 +50,7 @@ class HttpTarget final : public Carrier, public Asked {
              HttpClient::Options options, Clock& clock);
   std::string path_of(const std::string& database) const;
   Result<std::string> authorization() const;
+  Answer judge_question(Result<HttpAnswer> answer, HttpAnswer& http) const;
   Answer judge(const HttpAnswer& answer, std::size_t count) const;
 
   const config::ForwardSettings settings_;

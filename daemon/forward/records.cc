@@ -305,6 +305,14 @@ Result<std::string> Lineage::header(bool is_known) {
   return line + "\r\n";
 }
 
+Result<std::string> Lineage::store() {
+  const MutexLock lock(mutex_);
+  EC_TRY(begin());
+  std::string digits;
+  append_digits(store_, digits);
+  return digits;
+}
+
 // Where that is lost, the run goes on after a restart.
 void Lineage::note_answered() {
   const MutexLock lock(mutex_);

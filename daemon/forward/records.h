@@ -16,6 +16,7 @@
 //   key 'O'                           -> 16 number of the store; 1: whether the newest run was
 //                                        answered; 8 for each run, the newest first, kRunsMax of
 //                                        them (Lineage)
+//   keys 'P' and 'Y'                  -> summaries of hours (summaries.h)
 //   keys 'E', 'K' and 'N'             -> erasures that targets have to be told of (erasures.h)
 //
 // Numbers are big-endian. Of a refused reading its key alone is kept, no name and no value: what is
@@ -166,6 +167,8 @@ class Lineage {
   // A line of a request's head. `is_known`: the target has answered since the start, and needs not
   // be told of runs before. The run is durable on return.
   Result<std::string> header(bool is_known) EC_EXCLUDES(mutex_);
+  // The store's number, 32 hexadecimal digits.
+  Result<std::string> store() EC_EXCLUDES(mutex_);
   // A target has taken something.
   void note_answered() EC_EXCLUDES(mutex_);
 

@@ -63,6 +63,15 @@ Target::Target(const TargetParts& parts, const config::ForwardSettings& settings
       reader_(parts.engine, parts.catalog, settings, target, shape, parts.rules),
       courier_(*http_),
       eraser_(*http_, settings, target, shape),
+      summarizer_({.engine = parts.engine,
+                   .catalog = parts.catalog,
+                   .clock = parts.clock,
+                   .logger = parts.logger,
+                   .records = parts.records,
+                   .summaries = parts.summaries,
+                   .lineage = parts.lineage,
+                   .rules = parts.rules},
+                  settings, target, shape, began_behind_),
       pace_(parts.random, is_local_, target.budget_bytes_per_second),
       is_paused_(record_.is_paused) {
   if (record_.is_paused) state_ = TargetState::Paused;
@@ -79,6 +88,7 @@ Target::Target(const TargetParts& parts, const config::ForwardSettings& settings
 FeedBounds::Positions Target::positions() const {
   FeedBounds::Positions all = live_.bounds();
   all.push_back(began_behind_);
+  for (const CommitPosition each : summarizer_.positions()) all.push_back(each);
   if (boundary_) all.push_back(*boundary_);
   if (round_upto_ != 0) all.push_back(round_.boundary);
   for (const Cursor* each : {&record_.cursor, settling_ ? &*settling_ : nullptr}) {
@@ -217,6 +227,7 @@ Target::Turn Target::work() {
     if (again_now_ != Again::Nothing) show_later();
   }
   if (again_now_ != Again::Nothing) return send_again();
+  if (has_summaries()) return send_summaries();
   const bool is_thinned = target_.every_ns > 0;
   const bool has_fresh =
       is_thinned ? has_windows() : parts_.engine.committed() > live_.fresh_after();
@@ -235,22 +246,6 @@ Status Target::introduce() {
   http_->set_origin(std::move(line));
   is_introduced_ = true;
   return ok();
-}
-
-void Target::note_known(const Delivery& delivery) {
-  if (!is_introduced_ || delivery.taken == 0) return;
-  if (delivery.is_apart && !is_apart_)
-    parts_.logger.warning(
-        kComponent, settings_.name +
-                        " knows another copy of this store, so what goes there is kept apart; "
-                        "to do: edgecase forward origins there");
-  is_apart_ = delivery.is_apart;
-  if (is_known_) return;
-  parts_.lineage.note_answered();
-  if (auto line = parts_.lineage.header(true); line.ok()) {
-    http_->set_origin(*std::move(line));
-    is_known_ = true;
-  }
 }
 
 void Target::note_current() {

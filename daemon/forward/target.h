@@ -35,6 +35,7 @@
 #include "forward/erasures.h"
 #include "forward/http_target.h"
 #include "forward/records.h"
+#include "forward/summarizer.h"
 #include "forward/unsent.h"
 #include "ingest/reading_feed.h"
 #include "observe/logger.h"
@@ -82,6 +83,7 @@ struct TargetParts {
   Unsent& unsent;
   FeedBounds& bounds;
   Lineage& lineage;
+  Summaries& summaries;
   const retention::RetentionService* rules;  // that may go along; null: there are none
   ingest::CommitBell& bell;
   // What went there on a day that is over, or until now.
@@ -163,6 +165,8 @@ class Target {
   bool has_rules();
   Turn send_rules();
   bool carry_rules(const Batch& batch);
+  bool has_summaries();
+  Turn send_summaries();
   Turn send_again();
   void end_again();
   void show_later();
@@ -213,6 +217,7 @@ class Target {
   bool is_unkept_ = false;     // something was sent since the place was kept
   bool is_unsettled_ = false;  // the same, since `settling_` was taken
   bool is_backlogs_turn_ = false;
+  bool was_summing_ = false;  // readings and summaries take turns
   // An EdgeCase was told who sends; has answered since; keeps that apart.
   bool is_introduced_ = false, is_known_ = false, is_apart_ = false;
   // For thinned targets. `boundary_` is where commits stood when the last window was over, for the
@@ -230,6 +235,7 @@ class Target {
   BatchReader reader_;
   Courier courier_;
   Eraser eraser_;
+  Summarizer summarizer_;
   // The erasure that is being sent: how far it is.
   struct Erasing {
     std::uint64_t number = 0;

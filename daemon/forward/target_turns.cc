@@ -1,5 +1,6 @@
 // Target's turns beside readings of the fresh range and of backlog: erasures and lifts, what goes
-// again, rules of retention, windows in place of readings. And what it tells of itself.
+// again, rules of retention, summaries of hours, windows in place of readings. And what it tells of
+// itself.
 #include <algorithm>
 #include <utility>
 
@@ -218,6 +219,18 @@ Target::Turn Target::send_rules() {
   return Turn::Sent;
 }
 
+bool Target::has_summaries() {
+  if (std::exchange(was_summing_, false)) return false;
+  return summarizer_.is_due(live_.backlog().empty() ? live_.fresh_after() : 0);
+}
+
+Target::Turn Target::send_summaries() {
+  was_summing_ = true;
+  summarizer_.turn(*http_);
+  publish_bounds();
+  return Turn::Sent;
+}
+
 // Notes where commits stand when a window is over, whether the target can be reached or not. It
 // stays until it is used.
 void Target::note_window() {
@@ -285,6 +298,22 @@ void Target::forget_round() {
   round_upto_ = done_upto_ = 0;
   done_over_ns_ = INT64_MIN;
   round_behind_.reset();
+}
+
+void Target::note_known(const Delivery& delivery) {
+  if (!is_introduced_ || delivery.taken == 0) return;
+  if (delivery.is_apart && !is_apart_)
+    parts_.logger.warning(
+        kLogName, settings_.name +
+                      " knows another copy of this store, so what goes there is kept apart; "
+                      "to do: edgecase forward origins there");
+  is_apart_ = delivery.is_apart;
+  if (is_known_) return;
+  parts_.lineage.note_answered();
+  if (auto line = parts_.lineage.header(true); line.ok()) {
+    http_->set_origin(*std::move(line));
+    is_known_ = true;
+  }
 }
 
 const char* state_name(TargetState state) {

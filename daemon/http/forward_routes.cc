@@ -129,6 +129,56 @@ Result<Json> verify_target(const HttpContext& context, const Call& call,
               {"next", page.next.empty() ? Json(nullptr) : Json(page.next)}};
 }
 
+// Signed summaries: of what went to a target, or, without a name, of what came.
+Result<Json> summaries_json(const HttpContext& context, const Call& call, const std::string& name) {
+  EC_TRY(auth::authorize_administration(call.principal()));
+  EC_ASSIGN_OR_RETURN(forward::Forwarding * forwarding, forwarding_of(context));
+  EC_ASSIGN_OR_RETURN(const forward::Summaries::Page page,
+                      forwarding->summaries().list(name, call.parameter("behind")));
+  query::Reach& reach = call.exchange.audit.reach.emplace();
+  Json list = Json::array();
+  for (const nlohmann::json& each : page.documents) {
+    const nlohmann::json& named = each.contains("namespace") ? each : each["summary"];
+    reach.add(named.value("namespace", ""), named.value("device", ""));
+    list.push_back({{"confirmed", forward::confirms(each)}, {"document", each}});
+  }
+  return Json{{"summaries", std::move(list)},
+              {"next", page.next.empty() ? Json(nullptr) : Json(page.next)}};
+}
+
+// A line of PUT: what is held of an hour that is summed up.
+Result<nlohmann::json> receipt_of(const HttpContext& context, const Call& call,
+                                  std::string_view line, query::Reach& reach) {
+  const nlohmann::json asked = nlohmann::json::parse(line, nullptr, false);
+  const bool is_asked = asked.is_object() && asked.contains("summary") &&
+                        asked["summary"].is_object() && asked.contains("sensors") &&
+                        asked["sensors"].is_array() &&
+                        asked["sensors"].size() <= forward::Summaries::kSensorsMax;
+  if (!is_asked) return invalid_argument("a line is not a summary and its sensors");
+  EC_ASSIGN_OR_RETURN(forward::Forwarding * forwarding, forwarding_of(context));
+  if (call.request.forwarder.empty() || context.parts.origins == nullptr)
+    return invalid_argument("it is not said which store sums up");
+  EC_ASSIGN_OR_RETURN(const ingest::OriginClaim claim,
+                      ingest::parse_origin(call.request.forwarder));
+  EC_ASSIGN_OR_RETURN(const ingest::Origins::Holder holder, context.parts.origins->find(claim));
+  const auto text = [&asked](const char* name) {
+    const auto found = asked["summary"].find(name);
+    return found != asked["summary"].end() && found->is_string() ? found->get<std::string>() : "";
+  };
+  const std::string namespace_name = text("namespace"), device = text("device");
+  std::vector<std::string> sensors;
+  for (const nlohmann::json& each : asked["sensors"]) {
+    if (!each.is_string()) return invalid_argument("a sensor is no text");
+    sensors.push_back(each.get<std::string>());
+    if (namespace_name.starts_with('_') || !auth::allows(auth::Operation::Write, call.principal(),
+                                                         namespace_name, device, sensors.back())) {
+      return not_allowed("the token may not write this device");
+    }
+  }
+  reach.add(namespace_name, device);
+  return forwarding->summaries().receipt(asked["summary"], sensors, claim.store, holder.numbers);
+}
+
 // The stores that forward to this one.
 Result<Json> origins_json(const HttpContext& context) {
   if (context.parts.origins == nullptr) return unsupported("nothing is forwarded to this store");
@@ -217,10 +267,31 @@ Result<Json> get_forward(HttpContext& context, const Call& call) {
   EC_TRY(auth::authorize_status(call.principal()));
   if (call.parameter("origins") == "true") {
     EC_TRY(auth::authorize_administration(call.principal()));
+    if (call.parameter("summaries") == "true") return summaries_json(context, call, "");
     return origins_json(context);
   }
+  if (call.has("name") && call.parameter("summaries") == "true")
+    return summaries_json(context, call, call.parameter("name"));
   if (call.has("name")) return one_target(context, call, call.parameter("name"));
   return Json{{"targets", forward_status(context)}};
+}
+
+Result<Json> put_forward(HttpContext& context, const Call& call) {
+  constexpr std::size_t kLinesMax = 256;
+  query::Reach& reach = call.exchange.audit.reach.emplace();
+  Json receipts = Json::array();
+  for (std::string_view rest = call.body(); !rest.empty();) {
+    const std::size_t end = std::min(rest.find('\n'), rest.size());
+    const std::string_view line = rest.substr(0, end);
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+    if (line.empty()) continue;
+    if (receipts.size() == kLinesMax)
+      return invalid_argument("more than " + std::to_string(kLinesMax) + " summaries at once");
+    const Result<nlohmann::json> receipt = receipt_of(context, call, line, reach);
+    receipts.push_back(receipt.ok() ? Json(*receipt) : Json{{"error", receipt.status().message()}});
+  }
+  call.exchange.audit.count = receipts.size();
+  return Json{{"receipts", std::move(receipts)}};
 }
 
 Result<Json> post_forward(HttpContext& context, const Call& call) {

@@ -366,6 +366,7 @@ Result<wire::Json> get_fences(HttpContext& context, const Call& call);
 Result<wire::Json> delete_fences(HttpContext& context, const Call& call);
 // forward_routes.cc:
 Result<wire::Json> get_forward(HttpContext& context, const Call& call);
+Result<wire::Json> put_forward(HttpContext& context, const Call& call);
 Result<wire::Json> post_forward(HttpContext& context, const Call& call);
 Result<wire::Json> delete_forward(HttpContext& context, const Call& call);
 Result<wire::Json> put_retention(HttpContext& context, const Call& call);

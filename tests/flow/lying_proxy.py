@@ -15,6 +15,8 @@ FAULTS = ("lose", "swallow answer", "cut answer", "503", "429", "413", "hang", "
 
 def unpacked(body, coding):
     """None: it is in zstd, which cannot be read here."""
+    if not coding:
+        return body
     if coding != "zstd":
         return gzip.decompress(body)
     if not shutil.which("zstd"):
@@ -46,7 +48,7 @@ class LyingProxy:
             def do_POST(self):
                 proxy.handle(self)
 
-            do_GET = do_DELETE = do_POST
+            do_GET = do_PUT = do_DELETE = do_POST
 
         class Server(http.server.ThreadingHTTPServer):
             daemon_threads = True

@@ -65,6 +65,7 @@ CALLS = [
     ("get", "/page/{file}", {}),
     ("get", "/api/v1/forward", {}),
     ("post", "/api/v1/forward", {"name": "cloud"}),
+    ("put", "/api/v1/forward", {}),
     ("delete", "/api/v1/forward", {}),
     # The last: from the first token on nobody is served over TCP without one.
     ("get", "/api/v1/tokens", {}),

@@ -43,7 +43,7 @@ DAEMON = {
     "net": ["wire", "auth"],
     "sign": ["wire", "auth"],
     "tls": ["net"],
-    "forward": _SERVICES + ["config", "net", "tls", "erase", "retention", "ingest", "query"],
+    "forward": _SERVICES + ["config", "net", "sign", "tls", "erase", "retention", "ingest", "query"],
     "http": _SERVICES + ["columnar", "config", "net", "forward", "retention", "erase", "ingest", "influxql", "query",
                          "report", "sign", "tiers"],
     "mqtt": _SERVICES + ["config", "tls", "net", "erase", "ingest"],
