@@ -1,5 +1,5 @@
-// What was found of the series of a measurement that somebody may read, for questions that ask for
-// it again: which series have which field, and the values of tags that were compared with a text.
+// Remembers a measurement's series that somebody may read, for questions that ask for them again:
+// which series have which field, and the values of tags that were compared with a text.
 // An entry is of a certain list of readable series: another list, of somebody who may read less or
 // after a series came or went, is another entry. Bounded: kMeasurementsMax entries, kBytesMax all
 // together, the one that was asked for longest ago goes first. Thread-safe.
@@ -46,7 +46,7 @@ class Measurement {
   // tag_hash() of the tag of each series of the field; null: nobody compared it yet.
   using Hashes = std::shared_ptr<const std::vector<std::uint32_t>>;
   Hashes hashes(const std::string& field, const std::string& tag) const EC_EXCLUDES(mutex_);
-  // Of no more than kHashedMax fields and tags.
+  // Keeps them, for kHashedMax pairs of a field and a tag at most: one more clears the others.
   void keep_hashes(const std::string& field, const std::string& tag, Hashes hashes) const
       EC_EXCLUDES(mutex_);
 
