@@ -8,6 +8,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -161,8 +162,12 @@ class Daemon:
 
     def stop(self, how=signal.SIGTERM):
         """The exit code."""
-        if self.process.poll() is None:
+        ended = self.process.poll()
+        if ended is None:
             self.process.send_signal(how)
+        elif ended not in (0, -signal.SIGKILL) and os.path.exists(self.log_path):
+            # Its log goes with its directory, and says why.
+            print(f"the daemon had ended by itself, exit code {ended}:\n{self.log()[-20_000:]}", file=sys.stderr)
         code = self.process.wait(TIME_LIMIT_SECONDS)
         self.notify.close()
         return code

@@ -189,6 +189,31 @@ TEST_CASE("summaries: what is erased while a scan stands before it is not told")
   CHECK(iterator->value() == ByteView(value_of(20.1)));
 }
 
+TEST_CASE(
+    "summaries: kept sums of windows leave out what is erased while a scan stands before it") {
+  Store store;
+  store.fill("a", 1000);
+  REQUIRE(store.engine->flush().ok());
+  std::shared_ptr<const WindowSums> sums;
+  NumberColumns columns;
+  const auto take = [&](Iterator& iterator) {
+    return iterator.take_window_sums({}, 20 * kSecond, 0, sums, columns);
+  };
+  // The second time they are kept, the third time they are found.
+  for (int round = 0; round < 3; ++round)
+    REQUIRE(take(*store.scan({}, {}, true)) == TakenSums::Sums);
+  const auto iterator = store.scan({}, {}, true);
+  REQUIRE(iterator->valid());
+  WriteBatch batch;
+  batch.erase_range(store.id, key_at("a", kStartNs), key_at("a", kStartNs + 10 * kSecond));
+  REQUIRE(store.engine->write(batch, Durability::Sync).ok());
+  REQUIRE(take(*iterator) == TakenSums::Nothing);
+  NumberSummary numbers;
+  REQUIRE_FALSE(iterator->take_summary({}, numbers));
+  REQUIRE(iterator->valid());
+  CHECK(iterator->key() == ByteView(key_at("a", kStartNs + 10 * kSecond)));
+}
+
 TEST_CASE("summaries: a group of which some has expired is read") {
   Store store;
   store.fill("a", 1000);
