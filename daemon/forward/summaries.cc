@@ -244,16 +244,18 @@ Status Summaries::keep_as(const Bytes& whose, const std::vector<Kept>& some,
     }
     if (gone.count() > 0) EC_TRY(engine_.write(gone, Durability::Sync));
   }
-  return make_room();
+  return make_room(written.size());
 }
 
-Status Summaries::make_room() {
+Status Summaries::make_room(std::size_t written) {
   const NamespaceId id = records_.id();
-  if (!count_ || *count_ + kPageMax > kKeptMax) {
+  // Some may have been there before: near the limit they are counted.
+  if (!count_ || *count_ + written > kKeptMax) {
     EC_ASSIGN_OR_RETURN(const RangeStats stats, engine_.range_stats(id, all_summaries(), unread()));
     count_ = static_cast<std::size_t>(stats.entries);
+  } else {
+    *count_ += written;
   }
-  ++*count_;
   if (*count_ <= kKeptMax) return ok();
   std::vector<std::pair<Bytes, Bytes>> keys;  // hour, key
   EC_ASSIGN_OR_RETURN(const auto at, engine_.scan(id, all_summaries(), unread()));
@@ -307,6 +309,23 @@ Status Summaries::forget(const std::string& target) {
       batch.remove(id, at->key());
   }
   EC_TRY(at->status());
+  count_.reset();
+  return engine_.write(batch, Durability::Sync);
+}
+
+Status Summaries::forget_namespace(NamespaceId namespace_id) {
+  const NamespaceId id = records_.id();
+  if (id == 0) return ok();
+  const auto prefix = [](std::uint64_t number) {
+    Bytes key(1, kSummaryKind);
+    append_number(static_cast<std::uint32_t>(number), key);
+    return key;
+  };
+  const Bytes upper = namespace_id == UINT32_MAX ? Bytes(1, kSummaryKind + 1)
+                                                 : prefix(std::uint64_t{namespace_id} + 1);
+  WriteBatch batch;
+  batch.erase_range(id, prefix(namespace_id), upper);
+  const MutexLock lock(mutex_);
   count_.reset();
   return engine_.write(batch, Durability::Sync);
 }

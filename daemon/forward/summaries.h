@@ -114,6 +114,8 @@ class Summaries {
   Result<CommitPosition> position(const std::string& target) const;
   // With the target's place.
   Status forget(const std::string& target) EC_EXCLUDES(mutex_);
+  // Erases those of a namespace, which is dropped.
+  Status forget_namespace(NamespaceId namespace_id) EC_EXCLUDES(mutex_);
 
   struct Page {
     std::vector<nlohmann::json> documents;
@@ -131,7 +133,8 @@ class Summaries {
  private:
   Status keep_as(const Bytes& whose, const std::vector<Kept>& some, std::uint64_t revocations)
       EC_EXCLUDES(mutex_);
-  Status make_room() EC_REQUIRES(mutex_);
+  // `written` of them have come.
+  Status make_room(std::size_t written) EC_REQUIRES(mutex_);
 
   Engine& engine_;
   const catalog::Catalog& catalog_;

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -142,7 +142,7 @@ class Look {
   Status through(const Names::Take& take) {
     // The reach is told once: later looks are for the same answer.
     query::Reach* const told = std::exchange(told_, nullptr);
-    floats_.clear();
+    types_.clear();
     return influxql::each_series(service_, asking_, asking_.database, statement_.sources,
                                  statement_.where,
                                  [&](const influxql::ReadableSeries& series) -> Status {
@@ -206,20 +206,21 @@ class Look {
       take({identity.measurement, identity.field, {}});
       return true;
     }
-    // One of its series has floats, so that SELECT takes the field for such.
     key_.assign(identity.measurement).append(1, '\0').append(identity.field);
-    const bool is_float = floats_.contains(key_);
-    if (!is_float) {
-      EC_ASSIGN_OR_RETURN(const std::optional<wire::ValueType> type,
-                          influxql::type_of_series(service_, series.entry));
-      if (!type) return false;
-      if (type != wire::ValueType::Float64) {
-        take({identity.measurement, identity.field, field_type(*type)});
-        return true;
-      }
-      if (floats_.size() < kFloatsMax) floats_.insert(key_);
+    const auto known = types_.find(key_);
+    // A field with floats is one of floats to SELECT: its first series tell of other types.
+    if (known != types_.end() && known->second.has_floats && known->second.read >= kTypesRead) {
+      take({identity.measurement, identity.field, field_type(wire::ValueType::Float64)});
+      return true;
     }
-    take({identity.measurement, identity.field, field_type(wire::ValueType::Float64)});
+    EC_ASSIGN_OR_RETURN(const std::optional<wire::ValueType> type,
+                        influxql::type_of_series(service_, series.entry));
+    if (!type) return false;
+    take({identity.measurement, identity.field, field_type(*type)});
+    if (known == types_.end() && types_.size() == kFieldsMax) return true;
+    FieldTypes& types = known == types_.end() ? types_[key_] : known->second;
+    ++types.read;
+    types.has_floats = types.has_floats || type == wire::ValueType::Float64;
     return true;
   }
 
@@ -275,8 +276,14 @@ class Look {
   query::Reach* told_;
   std::int64_t tier_ns_ = 0;
   std::string key_;
-  static constexpr std::size_t kFloatsMax = 4096;
-  std::set<std::string> floats_;  // fields that have floats, in this look
+  // To read the types of a series takes two scans: of these many series of each field.
+  static constexpr std::size_t kTypesRead = 256;
+  static constexpr std::size_t kFieldsMax = 4096;
+  struct FieldTypes {
+    std::size_t read = 0;
+    bool has_floats = false;
+  };
+  std::map<std::string, FieldTypes> types_;  // by measurement and field, in this look
 };
 
 // What of the names is shown.

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "config/validate.h"
+#include "forward/forwarding.h"
 #include "http/http_routes.h"
 #include "http/reading_pieces.h"
 #include "http/request_head.h"
@@ -443,6 +444,10 @@ void post_namespace(HttpContext& context, Call& call) {
 void delete_namespace(HttpContext& context, Call& call) {
   const std::string name = call.parameter("name");
   Status status = auth::authorize_administration(call.principal());
+  // What is signed of its hours names its devices.
+  const auto space = context.parts.query.engine().find_namespace(name);
+  if (status.ok() && space.ok() && context.parts.forwarding != nullptr)
+    status = context.parts.forwarding->summaries().forget_namespace(space->id);
   if (status.ok()) status = context.parts.catalog.drop_namespace(name);
   if (status.ok()) status = context.parts.devices.forget_namespace(name);
   if (!status.ok()) return call.answer_error(status);

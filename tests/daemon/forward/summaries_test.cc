@@ -193,18 +193,32 @@ TEST_CASE("summaries: they are found in pages, by target, and go with it") {
 TEST_CASE("summaries: they are bounded, and the oldest hours go") {
   SummedStore board(1);
   board.fill(1);
-  std::vector<Summaries::Kept> some;
-  for (std::size_t i = 0; i < Summaries::kKeptMax; ++i)
-    some.push_back({board.series[0].id, static_cast<std::int64_t>(i) * kSummedHourNs, "{}"});
-  REQUIRE(board.summaries.keep("hub", some, board.engine.revocations()).ok());
-  const std::int64_t next_ns = static_cast<std::int64_t>(some.size()) * kSummedHourNs;
-  REQUIRE(
-      board.summaries.keep("hub", {{board.series[0].id, next_ns, "{}"}}, board.engine.revocations())
-          .ok());
+  // As many at once as a turn sends.
+  for (std::size_t hour = 0; hour <= Summaries::kKeptMax;) {
+    std::vector<Summaries::Kept> some;
+    for (int i = 0; i < 32; ++i, ++hour)
+      some.push_back({board.series[0].id, static_cast<std::int64_t>(hour) * kSummedHourNs, "{}"});
+    REQUIRE(board.summaries.keep("hub", some, board.engine.revocations()).ok());
+  }
   const auto stats =
       board.engine.range_stats(board.records->id(), {Bytes("Y"), Bytes("Z")}, ReadOptions());
   CHECK(stats->entries < Summaries::kKeptMax);
   CHECK(stats->entries > Summaries::kKeptMax / 2);
+}
+
+TEST_CASE("summaries: those of a dropped namespace go, and no others") {
+  SummedStore board(1);
+  board.fill(1);
+  catalog::SeriesId other = board.series[0].id;
+  ++other.namespace_id;
+  REQUIRE(board.summaries
+              .keep("hub", {{board.series[0].id, 0, "{}"}, {other, 0, "{}"}},
+                    board.engine.revocations())
+              .ok());
+  REQUIRE(board.summaries.forget_namespace(board.series[0].id.namespace_id).ok());
+  CHECK(board.summaries.list("hub", "")->documents.size() == 1);
+  REQUIRE(board.summaries.forget_namespace(other.namespace_id).ok());
+  CHECK(board.summaries.list("hub", "")->documents.empty());
 }
 
 TEST_CASE("summaries: an erasure takes those of its devices and hours along") {

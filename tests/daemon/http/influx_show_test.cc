@@ -116,6 +116,14 @@ TEST_CASE("influx show: names of what is stored, with their clauses") {
         nlohmann::json{"key", "value"});
 }
 
+TEST_CASE("influx show: a field has each type that its series have, whichever comes first") {
+  const ShowRoom f;
+  REQUIRE(
+      f.ask("POST", "/write?db=d", "mix,h=a v=1.5 1\nmix,h=b v=2i 1\nmix,h=c v=\"t\" 1\n").status ==
+      204);
+  CHECK(f.told("SHOW FIELD KEYS FROM mix") == "mix: v float, v integer, v string");
+}
+
 TEST_CASE("influx show: how many there are") {
   const ShowRoom f;
   REQUIRE(f.ask("POST", "/query?q=CREATE+DATABASE+e").status == 200);
