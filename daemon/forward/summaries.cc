@@ -146,8 +146,8 @@ bool is_receipt(const SummaryJson& document) {
 bool confirms(const SummaryJson& receipt) {
   if (!is_receipt(receipt)) return false;
   const SummaryJson& summary = receipt["summary"];
-  return receipt.value("checksum", "") == summary["checksum"] && receipt.contains("readings") &&
-         receipt["readings"] == summary["readings"];
+  return receipt.contains("checksum") && receipt["checksum"] == summary["checksum"] &&
+         receipt.contains("readings") && receipt["readings"] == summary["readings"];
 }
 
 Result<SummaryJson> Summaries::signed_by_us(SummaryJson document) const {

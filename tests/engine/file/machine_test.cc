@@ -38,12 +38,19 @@ class LowerLimit {
     REQUIRE(::getrlimit(which_, &before_) == 0);
     const rlimit lower{value, before_.rlim_max};
     REQUIRE(::setrlimit(which_, &lower) == 0);
+    rlimit now{};
+    REQUIRE(::getrlimit(which_, &now) == 0);
+    is_taken_ = now.rlim_cur == value;
   }
   ~LowerLimit() { ::setrlimit(which_, &before_); }
+
+  // An emulated processor (qemu-user) leaves limits of memory as they are, and reports no error.
+  bool is_taken() const { return is_taken_; }
 
  private:
   decltype(RLIMIT_AS) which_;
   rlimit before_{};
+  bool is_taken_ = false;
 };
 
 TEST_CASE("machine: an error that a limit causes names it and its value") {
@@ -60,8 +67,12 @@ TEST_CASE("machine: the nearer limit of memory is named, in no more room than th
   char text[100];
   {
     const LowerLimit data(RLIMIT_DATA, rlim_t{1} << 40);
-    CHECK(std::string(text, limit_of_memory(text, sizeof text)) ==
-          "the limit RLIMIT_DATA (ulimit -d) is 1073741824 KiB");
+    if (data.is_taken()) {
+      CHECK(std::string(text, limit_of_memory(text, sizeof text)) ==
+            "the limit RLIMIT_DATA (ulimit -d) is 1073741824 KiB");
+    } else {
+      MESSAGE("skipped: no limit of memory can be set here");
+    }
   }
   const std::size_t size = limit_of_memory(text, 10);
   CHECK(std::string(text) == "the syste");
