@@ -187,8 +187,9 @@ class Grammar:
         if "mem" in source or source == "/./":
             fields = [field.replace("first(", "min(").replace("last(", "max(") for field in fields]
             fields = [field for field in fields if "min(s" not in field and "max(s" not in field] or ["mean(v)"]
-        # Which of several points of one value percentile() gives is by chance: not by its time.
-        if len(fields) == 1 and "percentile" in fields[0]:
+        # Which of several points of one value percentile() gives is by chance: not by its time, which one such call
+        # shows, however often it is named.
+        if all("percentile" in field for field in fields):
             fields.append("count(v)")
         return self.windowed(f"SELECT {', '.join(fields)} FROM {source}")
 
