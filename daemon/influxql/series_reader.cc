@@ -94,6 +94,10 @@ void SeriesReader::open_scan() {
   const retention::TierMarks* const marks = service.marks();
   if (field_.every_ns > 0) {
     tiers = query::read_windows(service.engine(), marks, field_.every_ns, field_.column);
+    // `series_` is that of the windows; marks are of the readings'.
+    const auto entry = service.catalog().series_at(row_);
+    if (marks != nullptr && entry.ok())
+      query::note_windows(*marks, entry->id, range.from_ns, field_.every_ns, account_.tiers());
   } else if (marks != nullptr && marks->latest_ns() > range.from_ns) {
     // Any aggregate will do: which columns there are is all one here.
     std::optional<wire::Aggregate> aggregate;

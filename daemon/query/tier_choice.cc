@@ -114,6 +114,14 @@ TierReading read_tiers(const Engine& engine, const retention::TierMarks& marks,
   return reading;
 }
 
+void note_windows(const retention::TierMarks& marks, const catalog::SeriesId& series,
+                  std::int64_t from_ns, std::int64_t every_ns, TierNote& note) {
+  const std::int64_t before_ns = marks.find(series).before_ns;
+  if (before_ns <= from_ns) return;
+  note.read_ns.insert(every_ns);
+  note.read_before_ns = std::max(note.read_before_ns, before_ns);
+}
+
 void note_tiers(const retention::TierMarks& marks, const catalog::SeriesId& series,
                 std::int64_t from_ns, std::int64_t every_ns,
                 std::optional<wire::Aggregate> aggregate, TierNote& note) {

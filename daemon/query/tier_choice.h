@@ -43,7 +43,9 @@ TierReading read_tiers(const Engine& engine, const retention::TierMarks& marks,
 TierReading read_windows(const Engine& engine, const retention::TierMarks* marks,
                          std::int64_t every_ns, wire::WindowColumn column);
 
-// Notes what becomes of a series of such a question.
+// Notes what becomes of a series of a question of either kind.
+void note_windows(const retention::TierMarks& marks, const catalog::SeriesId& series,
+                  std::int64_t from_ns, std::int64_t every_ns, TierNote& note);
 void note_tiers(const retention::TierMarks& marks, const catalog::SeriesId& series,
                 std::int64_t from_ns, std::int64_t every_ns,
                 std::optional<wire::Aggregate> aggregate, TierNote& note);

@@ -312,6 +312,11 @@ class TierFaces(unittest.TestCase):
         keys = store.influxql('SHOW FIELD KEYS FROM "1m".temp')["series"][0]["values"]
         self.assertEqual(dict(keys), {"value_" + each: "float" if each == "mean" else "integer" for each in COLUMNS})
         self.assertEqual(values('SHOW TAG VALUES FROM "1h".cpu WITH KEY = host'), [["host", "pi"]])
+        # As a question of readings says it that windows stand in for.
+        said = store.influxql('SELECT max(usage_max) FROM "1h".cpu')["messages"][0]["text"]
+        self.assertRegex(said, "^windows of tiers in place of readings: 1h before [0-9-]+T[0-9]{2}:00:00.0{9}Z$")
+        later = store.influxql(f'SELECT value_max FROM "1m".temp WHERE time >= {self.begin_ns + 5 * HOUR_NS}')
+        self.assertNotIn("messages", later)
         for question in ('SELECT value FROM "5m".temp', 'SHOW FIELD KEYS FROM "5m".temp'):
             self.assertEqual(store.influxql(question)["error"], "retention policy not found: 5m")
 
