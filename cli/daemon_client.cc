@@ -17,7 +17,6 @@
 #include <string>
 #include <utility>
 
-#include "json_text.h"
 #include "output.h"
 #include "reading_output.h"
 #include "secure/tls_door.h"

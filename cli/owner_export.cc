@@ -15,7 +15,6 @@
 #include "daemon_client.h"
 #include "import/importer.h"
 #include "import/reading_source.h"
-#include "json_text.h"
 #include "output.h"
 #include "target_file.h"
 #include "wire/contract.h"

@@ -13,7 +13,6 @@
 
 #include "catch_up.h"
 #include "edgecase/clock.h"
-#include "json_text.h"
 #include "output.h"
 #include "selection.h"
 #include "target_file.h"

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "json_text.h"
 #include "mended_line.h"
+#include "output.h"
 #include "wire/contract.h"
 #include "wire/names.h"
 

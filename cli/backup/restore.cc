@@ -10,7 +10,6 @@
 #include "export_directory.h"
 #include "import/importer.h"
 #include "import/reading_source.h"
-#include "json_text.h"
 #include "output.h"
 #include "target_file.h"
 #include "wire/contract.h"

@@ -14,8 +14,8 @@
 #include <cstdio>
 
 #include "bench/board_machine.h"
+#include "bench/loads.h"
 #include "bench/processes.h"
-#include "bench/store_load.h"
 #include "bench/store_session.h"
 
 namespace edgecase::cli::bench {

@@ -14,9 +14,9 @@
 #include <sstream>
 #include <system_error>
 
+#include "bench/loads.h"
 #include "bench/processes.h"
-#include "bench/report.h"
-#include "bench/store_load.h"
+#include "bench/workloads.h"
 
 namespace edgecase::cli::bench {
 namespace {

@@ -11,7 +11,7 @@
 #include <type_traits>
 
 #include "bench/processes.h"
-#include "bench/report.h"
+#include "bench/workloads.h"
 
 namespace edgecase::cli::bench {
 namespace {

@@ -4,7 +4,6 @@
 #include <functional>
 #include <string>
 
-#include "bench/report.h"
 #include "bench/workloads.h"
 #include "edgecase/status.h"
 

@@ -8,7 +8,6 @@
 #include <string>
 
 #include "bench/processes.h"
-#include "bench/report.h"
 #include "bench/ttl.h"
 #include "edgecase/engine.h"
 #include "wire/reading_key.h"

@@ -11,8 +11,6 @@
 #include "bench/loads.h"
 #include "bench/processes.h"
 #include "bench/raw_connection.h"
-#include "bench/report.h"
-#include "bench/store_load.h"
 #include "bench/workloads.h"
 #include "edgecase/random.h"
 #include "wire/contract.h"

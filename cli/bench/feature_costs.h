@@ -11,7 +11,7 @@
 
 #include "bench/loads.h"
 #include "bench/processes.h"
-#include "bench/report.h"
+#include "bench/workloads.h"
 #include "edgecase/status.h"
 
 namespace edgecase::cli::bench {

@@ -9,7 +9,6 @@
 
 #include "bench/loads.h"
 #include "bench/processes.h"
-#include "bench/report.h"
 #include "bench/store_session.h"
 #include "bench/workloads.h"
 #include "edgecase/random.h"

@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "bench/raw_connection.h"
-#include "bench/report.h"
 #include "bench/workloads.h"
 #include "edgecase/status.h"
 

@@ -6,9 +6,7 @@
 #include <chrono>
 
 #include "bench/loads.h"
-#include "bench/mosquitto.h"
 #include "bench/processes.h"
-#include "bench/report.h"
 #include "bench/workloads.h"
 
 namespace edgecase::cli::bench {

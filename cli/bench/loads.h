@@ -1,13 +1,19 @@
-// Loads that a bench puts on a daemon or a broker: lines over HTTP, messages over MQTT.
+// Loads that a bench makes: lines over HTTP for a daemon, messages over MQTT for a broker, and the
+// keys, values, clocks and distributions of the workloads on a store.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "bench/raw_connection.h"
-#include "bench/report.h"
+#include "bench/workloads.h"
+#include "edgecase/bytes.h"
+#include "edgecase/mutex.h"
+#include "edgecase/random.h"
 
 namespace edgecase::cli::bench {
 
@@ -85,5 +91,166 @@ struct MqttLoad {
 // Each publisher in a thread of its own publishes as sensors/node-<p>/s<k>, everything acknowledged
 // on return; how long that took, in seconds.
 Result<double> publish_all(const Endpoint& broker, const MqttLoad& load);
+
+inline std::uint64_t ns_since(std::chrono::steady_clock::time_point start) {
+  return static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - start)
+          .count());
+}
+
+// Decimal, as wide as the key: the order of bytes is the order of numbers.
+class KeyMaker {
+ public:
+  explicit KeyMaker(std::uint32_t size) : key_(size, '0') {}
+  ByteView of(std::uint64_t number) {
+    for (std::size_t i = key_.size(); i-- > 0; number /= 10) {
+      key_[i] = static_cast<char>('0' + number % 10);
+    }
+    return key_;
+  }
+  // A key that no fill writes, between two that one may have written.
+  ByteView missing(std::uint64_t number) {
+    of(number);
+    key_.back() = static_cast<char>(key_.back() - '0' + 'a');
+    return key_;
+  }
+
+ private:
+  Bytes key_;
+};
+
+// Slices of a block of bytes, of each hundred of which `ratio` are random: next to nothing to make.
+class ValueMaker {
+ public:
+  ValueMaker(std::uint64_t seed, std::uint32_t size, double ratio) : size_(size) {
+    constexpr std::size_t kRun = 100;
+    SeededRandom random(seed);
+    block_.resize(size + kSpread);
+    for (std::size_t i = 0; i < block_.size(); ++i) {
+      const bool random_byte = static_cast<double>(i % kRun) < ratio * kRun;
+      block_[i] = random_byte ? static_cast<char>(random.next()) : 'v';
+    }
+  }
+  ByteView of(std::uint64_t number) const {
+    return ByteView(block_).substr(number * kStep % kSpread, size_);
+  }
+
+ private:
+  static constexpr std::size_t kSpread = 64u << 10;
+  // By the golden ratio: as many neighbours as make 16 KiB share no byte, or they could be
+  // compressed together.
+  static constexpr std::uint64_t kStep = 40503;
+  std::size_t size_;
+  Bytes block_;
+};
+
+// Times one operation in `stride`, and of those between two the longest cannot hide: the time they
+// all took counts towards the maximum. Reading the clock around each of them would be a good part
+// of what is measured.
+class LatencySampler {
+ public:
+  LatencySampler(Histogram& histogram, std::uint32_t stride)
+      : histogram_(histogram), stride_(stride) {}
+
+  void begin() {
+    if (left_ > 0) return;
+    const auto now = Clock::now();
+    if (sampled_) histogram_.note_max(ns_between(before_, now));
+    before_ = now;
+  }
+  void end() {
+    if (left_ > 0) {
+      --left_;
+      return;
+    }
+    const auto now = Clock::now();
+    histogram_.add(ns_between(before_, now));
+    before_ = now;
+    sampled_ = stride_ > 1;
+    left_ = stride_ - 1;
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  static std::uint64_t ns_between(Clock::time_point from, Clock::time_point to) {
+    return static_cast<std::uint64_t>(
+        std::chrono::duration_cast<std::chrono::nanoseconds>(to - from).count());
+  }
+
+  Histogram& histogram_;
+  const std::uint32_t stride_;
+  std::uint32_t left_ = 0;  // operations that are not timed
+  bool sampled_ = false;
+  Clock::time_point before_;
+};
+
+// The distributions of YCSB (Cooper et al., SoCC 2010) by its own arithmetic, so that a hot key
+// here is as hot as there. tests/cli/bench/store_load_test.cc holds them against what its program
+// draws.
+
+// YCSB's hash of a number: FNV-1a of the eight bytes, the sign bit dropped.
+std::uint64_t ycsb_hash(std::uint64_t number);
+
+// 0 is drawn most often, then 1, …: probability of rank r as 1 / (r + 1)^0.99, by the method of
+// Gray et al. (SIGMOD 1994). Not thread-safe.
+class Zipfian {
+ public:
+  static constexpr double kConstant = 0.99;
+
+  explicit Zipfian(std::uint64_t items);
+  // The sum of 1 / i^0.99 over all items is known already.
+  Zipfian(std::uint64_t items, double zeta);
+
+  std::uint64_t next(Random& random);
+  // More items from now on: only the new ones are added up.
+  void grow(std::uint64_t items);
+
+ private:
+  void prepare();
+
+  std::uint64_t items_;
+  double zeta_;
+  double eta_ = 0;
+};
+
+// The hot items lie anywhere: a zipfian rank among 10^10, hashed, so flatter than Zipfian over the
+// items themselves.
+class ScrambledZipfian {
+ public:
+  explicit ScrambledZipfian(std::uint64_t items);
+  std::uint64_t next(Random& random);
+
+ private:
+  const std::uint64_t items_;
+  Zipfian ranks_;
+};
+
+// Which records there are while several threads insert: those below limit() are all written.
+// Thread-safe.
+class InsertSequence {
+ public:
+  explicit InsertSequence(std::uint64_t first) : next_(first), limit_(first) {}
+  std::uint64_t take();
+  void written(std::uint64_t number);
+  std::uint64_t limit() const;
+
+ private:
+  mutable Mutex mutex_;
+  std::uint64_t next_ EC_GUARDED_BY(mutex_);
+  std::uint64_t limit_ EC_GUARDED_BY(mutex_);
+  std::set<std::uint64_t> ahead_ EC_GUARDED_BY(mutex_);  // written, but not all before them
+};
+
+// The newest is drawn most often.
+class Latest {
+ public:
+  explicit Latest(std::uint64_t items) : ages_(items), items_(items) {}
+  // Draws from the numbers below `limit`, which never gets less.
+  std::uint64_t next(Random& random, std::uint64_t limit);
+
+ private:
+  Zipfian ages_;
+  std::uint64_t items_;
+};
 
 }  // namespace edgecase::cli::bench

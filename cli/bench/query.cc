@@ -5,7 +5,6 @@
 
 #include "bench/loads.h"
 #include "bench/processes.h"
-#include "bench/report.h"
 #include "bench/workloads.h"
 #include "wire/contract.h"
 

@@ -3,7 +3,6 @@
 #include <chrono>
 
 #include "bench/processes.h"
-#include "bench/report.h"
 #include "bench/store_session.h"
 #include "bench/workloads.h"
 #include "edgecase/engine.h"

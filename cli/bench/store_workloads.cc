@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "bench/comparison.h"
+#include "bench/loads.h"
 #include "bench/processes.h"
-#include "bench/store_load.h"
 #include "bench/store_session.h"
 #include "edgecase/mutex.h"
 #include "edgecase/options.h"

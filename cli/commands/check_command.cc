@@ -13,7 +13,6 @@
 #include "commands/commands.h"
 #include "edgecase/file_system.h"
 #include "edgecase/store_check.h"
-#include "json_text.h"
 #include "output.h"
 #include "reading_output.h"
 #include "wire/contract.h"

@@ -1,7 +1,8 @@
-// Every command of the executable. Each is declared and run in <name>_command.cc; some stand beside
-// those that do the like: `last` and `get` in query, `import` in write, `where` and `device` in
-// series, `backup` and `restore` in export, `inspect` in check, `version` in serve, `mqtt test` and
-// `influx test` in rules.
+// Every command of the executable. Each is declared and run in <name>_command.cc; some stand by
+// those that do the like: `last`, `get`, `tail` in query, `import` in write, `where`, `device` in
+// series, `backup` and `restore` in export, `inspect` in check, `config` and `version` in serve,
+// `mqtt test` and `influx test` in rules, `namespace` and `token` in admin_commands.cc,
+// `completion` in manual/manual_pages.cc.
 #pragma once
 
 #include <memory>

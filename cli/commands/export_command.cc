@@ -14,7 +14,6 @@
 #include "daemon_client.h"
 #include "edgecase/clock.h"
 #include "export_directory.h"
-#include "json_text.h"
 #include "output.h"
 #include "reading_output.h"
 #include "selection.h"

@@ -13,7 +13,6 @@
 #include "commands/commands.h"
 #include "daemon_client.h"
 #include "edgecase/clock.h"
-#include "json_text.h"
 #include "output.h"
 #include "plot/chart.h"
 #include "reading_output.h"

@@ -8,7 +8,6 @@
 #include "command_options.h"
 #include "commands/commands.h"
 #include "daemon_client.h"
-#include "json_text.h"
 #include "output.h"
 #include "reading_output.h"
 #include "selection.h"

@@ -10,7 +10,6 @@
 #include "application.h"
 #include "commands/commands.h"
 #include "daemon_client.h"
-#include "json_text.h"
 #include "output.h"
 #include "reading_output.h"
 #include "status_summary.h"

@@ -14,7 +14,6 @@
 
 #include "daemon_client.h"
 #include "import/reading_source.h"
-#include "json_text.h"
 #include "output.h"
 #include "reading_output.h"
 #include "target_file.h"

@@ -5,7 +5,6 @@
 #include <iterator>
 #include <map>
 
-#include "json_text.h"
 #include "output.h"
 #include "wire/contract.h"
 #include "wire/names.h"

@@ -16,8 +16,8 @@
 
 #include "bench/comparison.h"
 #include "bench/experiments/slow_file_system.h"
+#include "bench/loads.h"
 #include "bench/processes.h"
-#include "bench/store_load.h"
 #include "bench/store_session.h"
 
 namespace edgecase::cli::bench {

@@ -6,7 +6,7 @@
 
 #include "bench/experiments/gdpr_records.h"
 #include "bench/feature_costs.h"
-#include "bench/store_load.h"
+#include "bench/loads.h"
 #include "edgecase/clock.h"
 #include "edgecase/random.h"
 #include "wire/contract.h"

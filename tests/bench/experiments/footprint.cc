@@ -3,8 +3,8 @@
 #include "bench/experiments/experiments.h"
 #include "bench/loads.h"
 #include "bench/processes.h"
-#include "bench/report.h"
 #include "bench/store_session.h"
+#include "bench/workloads.h"
 
 namespace edgecase::cli::bench {
 namespace {

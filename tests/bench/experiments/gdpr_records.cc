@@ -4,7 +4,7 @@
 #include <memory>
 #include <utility>
 
-#include "bench/store_load.h"
+#include "bench/loads.h"
 #include "edgecase/random.h"
 
 namespace edgecase::cli::bench {

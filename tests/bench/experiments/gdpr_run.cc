@@ -11,7 +11,6 @@
 #include "bench/experiments/gdpr_client.h"
 #include "bench/loads.h"
 #include "bench/processes.h"
-#include "bench/store_load.h"
 #include "bench/store_session.h"
 #include "edgecase/clock.h"
 #include "wire/contract.h"

@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "bench/report.h"
 #include "bench/workloads.h"
 #include "edgecase/status.h"
 

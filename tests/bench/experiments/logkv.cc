@@ -9,10 +9,10 @@
 
 #include "bench/comparison.h"
 #include "bench/experiments/logkv_commands.h"
+#include "bench/loads.h"
 #include "bench/processes.h"
-#include "bench/report.h"
-#include "bench/store_load.h"
 #include "bench/store_session.h"
+#include "bench/workloads.h"
 #include "edgecase/options.h"
 
 namespace edgecase::cli::bench {

@@ -7,7 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include "bench/report.h"
 #include "bench/workloads.h"
 #include "edgecase/status.h"
 

@@ -7,8 +7,8 @@
 
 #include "bench/comparison.h"
 #include "bench/experiments/experiments.h"
+#include "bench/loads.h"
 #include "bench/processes.h"
-#include "bench/store_load.h"
 #include "bench/store_session.h"
 #include "edgecase/options.h"
 

@@ -7,8 +7,8 @@
 #include <cstdio>
 
 #include "bench/comparison.h"
+#include "bench/loads.h"
 #include "bench/processes.h"
-#include "bench/store_load.h"
 #include "bench/store_session.h"
 
 namespace edgecase::cli::bench {

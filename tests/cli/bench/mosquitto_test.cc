@@ -1,4 +1,4 @@
-#include "bench/mosquitto.h"
+#include "bench/processes.h"
 
 #include <doctest/doctest.h>
 #include <signal.h>
@@ -8,7 +8,6 @@
 #include <filesystem>
 
 #include "bench/loads.h"
-#include "bench/processes.h"
 #include "support/temp_directory.h"
 
 using namespace edgecase;

@@ -3,7 +3,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "bench/report.h"
+#include "bench/workloads.h"
 
 using namespace edgecase::cli::bench;
 

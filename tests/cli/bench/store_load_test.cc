@@ -1,4 +1,4 @@
-#include "bench/store_load.h"
+#include "bench/loads.h"
 
 #include <doctest/doctest.h>
 
