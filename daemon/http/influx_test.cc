@@ -78,9 +78,10 @@ void post_influx_test(HttpContext& context, Call& call) {
   const auto unit_ns =
       wire::parse_precision_ns(call.parameter("precision"), wire::InfluxVersion::V1);
   if (!unit_ns.ok()) return call.answer_error(unit_ns.status());
+  std::string namespace_name = call.parameter("ns");
+  if (namespace_name.empty()) namespace_name = wire::kDefaultNamespace;
   wire::LineProtocolOptions options;
-  options.namespace_name = call.parameter("ns");
-  if (options.namespace_name.empty()) options.namespace_name = wire::kDefaultNamespace;
+  options.namespace_name = namespace_name;
   if (const Status status = wire::check_name("namespace", options.namespace_name); !status.ok())
     return call.answer_error(status);
   options.unit_ns = *unit_ns;

@@ -131,6 +131,10 @@ TEST_CASE("line spares: lines obey the rules that are told last, names that are 
   write(14);
   CHECK(all_of(f) == "pi@10 pi@14 roof@11 roof@12 roof@13 ");
 
+  // Each reading is asked about by its namespace, after the decoder was made.
+  CHECK(f.ask("POST", "/api/v1/influx/test?ns=greenhouse-of-the-southern-garden", "a b=1\na b=2\n")
+            .status == 200);
+  CHECK(f.ask("POST", "/api/v1/influx/test?ns=%2F", "a b=1").status == 400);
   CHECK(f.ask("POST", "/api/v1/influx/test?precision=y", "a b=1").status == 400);
   std::string many;
   for (int i = 0; i < 1'001; ++i) many += "a b" + std::to_string(i) + "=1\n";
