@@ -53,6 +53,7 @@ class JoinedFields final : public PointSource {
         if (part.reader->time_ns() == time_ns) copy_cell(part.reader->cell(), cell);
         part.reader->pop();
       }
+      if (part.condition) copy_cell(cell, point.cells[*part.condition]);
     }
     return true;
   }
@@ -65,6 +66,9 @@ class JoinedFields final : public PointSource {
       EC_ASSIGN_OR_RETURN(const bool has_any, hold_parts());
       if (!has_any) return false;
       if (!take_aligned(rows)) merge_held(rows);
+    }
+    for (const FeedPart& part : parts_) {
+      if (part.condition) rows.columns[*part.condition] = rows.columns[part.column];
     }
     return true;
   }

@@ -318,9 +318,9 @@ Status MeasurementUnits::open_parts(std::size_t unit, std::vector<FeedPart>& par
   bool has_tags = false;
   for (std::uint32_t i = 0; i < units_[unit].count; ++i) {
     const catalog::SeriesRow row = rows_[units_[unit].first + i];
-    // Dropped since.
     const ReadableSeries* const series = look_at(row);
-    if (series == nullptr) continue;
+    if (series == nullptr) continue;  // dropped since
+    const std::size_t first = parts.size();
     const wire::Identity& identity = series->identity;
     if (!std::exchange(has_tags, true)) {
       set_tags(choice_, {identity.measurement, identity.tags}, tags);
@@ -330,7 +330,7 @@ Status MeasurementUnits::open_parts(std::size_t unit, std::vector<FeedPart>& par
       const Column& column = choice_.columns[c];
       if (column.is_tag || column.kind == Cell::Kind::Null) continue;
       const auto field = field_of(column.name, identity.field);
-      if (!field) continue;
+      if (!field || joins_part(choice_.columns, c, first, parts)) continue;
       // Windows that may stand for readings: those that begin where these do.
       const bool is_plain = choice_.offset_ns == 0 && !choice_.is_local;
       auto reader = std::make_unique<SeriesReader>(account_, row, given_by(*series), choice_.span,

@@ -62,6 +62,19 @@ bool may_hold(const Choice& choice, const UnitKey& key) {
   return choice.where->may_hold(cells, known);
 }
 
+bool joins_part(const std::vector<Column>& columns, std::size_t column, std::size_t first,
+                std::vector<FeedPart>& parts) {
+  const Column& asked = columns[column];
+  if (!asked.is_condition) return false;
+  for (std::size_t i = first; i < parts.size(); ++i) {
+    const Column& read = columns[parts[i].column];
+    if (read.is_condition || read.kind != asked.kind || read.name != asked.name) continue;
+    parts[i].condition = column;
+    return true;
+  }
+  return false;
+}
+
 WindowFeed::WindowFeed(std::vector<FeedPart> parts, bool is_descending, bool tells_lacks)
     : parts_(std::move(parts)), is_lacking_(parts_.size()), is_descending_(is_descending) {
   for (const FeedPart& part : parts_) part.reader->begin_feed(tells_lacks);

@@ -21,10 +21,12 @@
 
 namespace edgecase::influxql {
 
-// A series that is read, and the column that its values are of.
+// A series that is read, and the column that its values are of; or two, where a condition asks for
+// what is selected as well.
 struct FeedPart {
   std::size_t column = 0;
   std::unique_ptr<SeriesReader> reader;
+  std::optional<std::size_t> condition = std::nullopt;
 };
 
 // The feed of functions to which the order of a window's values is all one: one series after
@@ -129,6 +131,11 @@ struct Column {
 
   friend bool operator==(const Column&, const Column&) = default;
 };
+
+// Whether a condition asks for what one of `parts` of the same series, from `first` on, reads
+// already; that is of its column, too, then.
+bool joins_part(const std::vector<Column>& columns, std::size_t column, std::size_t first,
+                std::vector<FeedPart>& parts);
 
 struct UnitKey {
   std::string name;           // measurement

@@ -122,6 +122,10 @@ TEST_CASE("select on the engine: windows of hours read no value") {
   CHECK(room.explained("SELECT sum(value) FROM m WHERE device =~ /a|b/", "POINTS READ") == 0);
   CHECK(room.explained("SELECT sum(value) FROM m WHERE device = 'a'",
                        "POINTS KNOWN FROM METADATA") == 9'000);
+  // What is selected and compared is read once.
+  CHECK(room.explained("SELECT value FROM m WHERE device = 'a' AND value < 1", "POINTS READ") ==
+        9'000);
+  CHECK(room.explained("SELECT max(value) FROM m WHERE value > 1", "POINTS READ") == 27'000);
   // When the largest was is told by the group that it is in, and by those before.
   const std::string lone = "SELECT max(value) FROM m WHERE device = 'a'";
   CHECK(room.explained(lone, "GROUPS DECODED") > 0);
