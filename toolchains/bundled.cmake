@@ -57,8 +57,7 @@ endfunction()
 function(edgecase_third_party name)
   add_library(edgecase_third_party_${name} STATIC ${ARGN})
   set_target_properties(edgecase_third_party_${name} PROPERTIES EXPORT_COMPILE_COMMANDS OFF)
-  target_compile_options(edgecase_third_party_${name} PRIVATE -w
-    $<$<COMPILE_LANGUAGE:C>:-fno-unwind-tables;-fno-asynchronous-unwind-tables>)
+  target_compile_options(edgecase_third_party_${name} PRIVATE -w)
   add_library(edgecase::third_party_${name} ALIAS edgecase_third_party_${name})
 endfunction()
 
@@ -156,7 +155,7 @@ edgecase_third_party(httplib ${httplib}/out/httplib.cc)
 target_compile_features(edgecase_third_party_httplib PUBLIC cxx_std_20)
 target_include_directories(edgecase_third_party_httplib SYSTEM PUBLIC ${httplib}/out)
 target_compile_definitions(edgecase_third_party_httplib PUBLIC CPPHTTPLIB_ZLIB_SUPPORT)
-target_compile_options(edgecase_third_party_httplib PRIVATE -Os)  # of a request it sees one line
+target_compile_options(edgecase_third_party_httplib PRIVATE ${EDGECASE_SELDOM_RUN})  # of a request it sees one line
 target_link_libraries(edgecase_third_party_httplib PUBLIC Threads::Threads ZLIB::ZLIB)
 
 edgecase_unpack(paho-mqtt-c paho)
