@@ -39,8 +39,8 @@ packages_of() {
     portable) echo cmake ninja-build gcc libc6-dev make m4 patch python3 python3-pip dpkg-dev binutils git \
       fakeroot lintian qemu-user-static tzdata umoci runc ;;
     peers) echo libleveldb-dev librocksdb-dev redis-server ;;
-    vm) echo qemu-system-x86 qemu-system-arm ipxe-qemu nbdkit mmdebstrap arch-test e2fsprogs openssh-client \
-      dpkg-dev python3 mosquitto ;;
+    vm) echo qemu-system-x86 qemu-system-arm ipxe-qemu nbdkit mmdebstrap arch-test e2fsprogs dosfstools mtools \
+      openssh-client dpkg-dev python3 mosquitto ;;
     root) echo mmdebstrap ;;
     system) echo debootstrap systemd-container systemd util-linux openssl ;;
     *) return 1 ;;
