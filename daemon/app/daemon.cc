@@ -131,6 +131,7 @@ struct Daemon::State {
   std::shared_ptr<const Rules> rule_settings EC_GUARDED_BY(reload_mutex);
   std::shared_ptr<tls::TlsServer> http_tls, mqtt_tls;  // null: plain
   StoreClock clock{system_clock()};
+  forward::HeldClock engine_clock{system_clock()};
   observe::EngineEvents events;
   std::unique_ptr<Executor> executor;
   std::unique_ptr<Engine> engine;
@@ -273,7 +274,7 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const config::Configuration& confi
   const config::LimitSettings& limits = state.settings.limits;
 
   state.executor = make_thread_executor();
-  const Environment environment{posix_file_system(), system_clock(), system_random(),
+  const Environment environment{posix_file_system(), state.engine_clock, system_random(),
                                 *state.executor, state.events};
   EC_ASSIGN_OR_RETURN(state.engine, open_engine(configuration, environment, logger));
   state.clock.follow(*state.engine);
@@ -348,7 +349,8 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const config::Configuration& confi
                                        .random = system_random(),
                                        .logger = logger,
                                        .bell = state.bell,
-                                       .rules = state.retention.get()},
+                                       .rules = state.retention.get(),
+                                       .held = &state.engine_clock},
                                       state.settings, *state.audit, *state.signing_key));
   state.erase->pass_on_by(&state.forwarding->erasures());
   // Not before it is known what waits.

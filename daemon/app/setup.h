@@ -106,8 +106,8 @@ SettingChanges changes_of(const config::Settings& before, const config::Settings
 // The store's clock, and the watch over what it makes expire.
 
 // The machine's clock, as far as what the store knows bears it out: behind the latest time that it
-// has known it is not trusted, unless a time server confirms it. The engine itself is given the
-// machine's. Thread-safe once follow() was called.
+// has known it is not trusted, unless a time server confirms it. The engine itself has
+// forward::HeldClock. Thread-safe once follow() was called.
 class StoreClock final : public Clock {
  public:
   // How exactly the store knows it over a crash.

@@ -85,6 +85,9 @@ Result<std::unique_ptr<Forwarding>> Forwarding::open(
   made.set_aside();
   made.tell_erasures();
   made.tell_unsent();
+  // What is readable still has expired meanwhile: nobody reads it before the engine's time follows.
+  made.look();
+  made.look();
   return forwarding;
 }
 
@@ -172,11 +175,22 @@ void Forwarding::tell_unsent() {
         {.target = {name, std::move(parsed->selections)},
          .keep_ns = parsed->keep_ns,
          .from_ns = parsed->from == config::ForwardFrom::Time ? parsed->from_ns : INT64_MIN,
-         .cursor = target->status().cursor});
+         .cursor = target->status().cursor,
+         .expired_until_ns = target->status().totals.expired_until_ns});
   }
   for (const auto& [name, record] : resting_)
-    all.push_back({.target = {name, std::nullopt}, .cursor = record.cursor});
+    all.push_back({.target = {name, std::nullopt},
+                   .cursor = record.cursor,
+                   .expired_until_ns = record.totals.expired_until_ns});
   unsent_.set_targets(std::move(all));
+}
+
+void Forwarding::look() {
+  const Status looked = unsent_.look();
+  if (looked.ok() || looked.code() == StatusCode::Cancelled) return;
+  parts_.logger.log_keyed(
+      observe::LogLevel::Warning, "forward", "unsent",
+      "what waits for targets may go before it is sent, uncounted: " + looked.to_string());
 }
 
 // Nobody else looks after what goes where a target is not configured.
@@ -184,16 +198,10 @@ void Forwarding::watch() {
   MutexLock lock(mutex_);
   while (is_running_) {
     lock.unlock();
-    if (const Status looked = unsent_.look();
-        !looked.ok() && looked.code() != StatusCode::Cancelled) {
-      parts_.logger.log_keyed(
-          observe::LogLevel::Warning, "forward", "unsent",
-          "what waits for targets may go before it is sent, uncounted: " + looked.to_string());
-    }
+    look();
     lock.lock();
     for (auto& [name, record] : resting_)
-      if (add(unsent_.take(name), record.totals))
-        static_cast<void>(records_->write(name, record).ok());
+      if (unsent_.take(name, record.totals)) static_cast<void>(records_->write(name, record).ok());
     const CondVar::Deadline deadline = CondVar::deadline_in(unsent_.look_again_in_ns());
     while (is_running_ && changed_.wait_until(mutex_, deadline)) {
     }

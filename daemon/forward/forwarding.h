@@ -34,6 +34,7 @@ struct ForwardingParts {
   observe::Logger& logger;
   ingest::CommitBell& bell;
   retention::RetentionService* rules = nullptr;  // that may have to wait; null: there are none
+  HeldClock* held = nullptr;                     // the engine's; null: no step of it waits
   Summaries::Secret secret = {};  // to sign summaries of hours by; null: there are none
   // For the audit log: a target is configured, changed ("") or gone; how much went there.
   std::function<void(const std::string& name, const std::string& what)> configured = {};
@@ -96,7 +97,7 @@ class Forwarding {
       : parts_(parts),
         records_(std::move(records)),
         erasures_(std::move(erasures)),
-        unsent_(parts.engine, parts.catalog, parts.clock, parts.rules),
+        unsent_(parts.engine, parts.catalog, parts.clock, parts.rules, parts.held),
         bounds_(parts.engine),
         lineage_(parts.engine, *records_, parts.random),
         summaries_(parts.engine, parts.catalog, *records_, parts.clock, parts.random,
@@ -110,6 +111,7 @@ class Forwarding {
   void set_aside() EC_REQUIRES(mutex_);
   void tell_erasures() EC_REQUIRES(mutex_);
   void tell_unsent() EC_REQUIRES(mutex_);
+  void look();
   void watch() EC_EXCLUDES(mutex_);
   // NotFound: no such target; it is not configured.
   Result<std::shared_ptr<Target>> find(const std::string& name) const EC_EXCLUDES(mutex_);

@@ -8,7 +8,7 @@
 namespace edgecase::forward {
 namespace {
 
-constexpr std::uint8_t kVersion = 2, kVersionWithoutUnsent = 1;
+constexpr std::uint8_t kVersion = 3, kVersionWithoutUntil = 2, kVersionWithoutUnsent = 1;
 constexpr std::uint8_t kPausedFlag = 1, kAtRestFlag = 2;
 constexpr char kTargets = 'T', kRefusals = 'U', kBegins = 'B', kShapes = 'S';
 
@@ -52,6 +52,7 @@ Bytes encode_record(const Record& record) {
         record.totals.not_kept})
     append_number(total, out);
   for (const std::uint64_t count : record.totals.unsent) append_number(count, out);
+  append_number(record.totals.expired_until_ns, out);
   record.cursor.append_to(out);
   return out;
 }
@@ -72,6 +73,8 @@ Result<Record> decode_record(ByteView bytes) {
     if (version != kVersionWithoutUnsent && !take_number(bytes, count))
       return corruption("the record of a target is cut");
   }
+  if (version > kVersionWithoutUntil && !take_number(bytes, totals.expired_until_ns))
+    return corruption("the record of a target is cut");
   record.is_paused = (flags & kPausedFlag) != 0;
   record.is_at_rest = (flags & kAtRestFlag) != 0;
   EC_ASSIGN_OR_RETURN(record.cursor, Cursor::take(bytes));

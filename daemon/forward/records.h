@@ -2,11 +2,12 @@
 // them. They lie in the engine's namespace `_forward` on the metadata drive, which no query shows.
 // Thread-safe.
 //
-//   key 'T' name                      -> a Record: version 2, flags (1: paused, 2: at rest), 8
+//   key 'T' name                      -> a Record: version 3, flags (1: paused, 2: at rest), 8
 //                                        readings and 8 bytes sent, 8 undelivered, 8 not to be
 //                                        held by the target, 8 not kept there; 4 times 8 that went
-//                                        unsent (retention::Leaving), which version 1 has not;
-//                                        then the cursor (cursor.h)
+//                                        unsent (retention::Leaving), which version 1 has not; 8
+//                                        until when the expired are counted, since version 3; then
+//                                        the cursor (cursor.h)
 //   key 'U' name, 0, 4 namespace, key -> a Refusal: 2 status of HTTP, 8 nanoseconds since 1970;
 //                                        status 0: it is missing there (verifier.h)
 //   key 'S' name                      -> a Shape: 8 nanoseconds, then the salt; none: readings go
@@ -49,12 +50,16 @@ inline constexpr std::size_t kUndeliveredMax = 10'000;
 // Readings that went before a target had them, by retention::Leaving.
 using UnsentCounts = std::array<std::uint64_t, retention::kLeavings>;
 
+// No time is known.
+inline constexpr std::int64_t kUncounted = INT64_MIN;
+
 struct Totals {
   std::uint64_t readings = 0, bytes = 0;  // answered for; of the link
   std::uint64_t undelivered = 0;          // refused one by one
   std::uint64_t unfit = 0;                // that a target of this kind cannot hold
   std::uint64_t not_kept = 0;             // taken, and not kept there: expired, erased, replaced
   UnsentCounts unsent = {};
+  std::int64_t expired_until_ns = kUncounted;  // what expires until then is counted in `unsent`
 };
 
 // Whether there is something to add.

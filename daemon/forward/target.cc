@@ -476,7 +476,7 @@ Status Target::keep(const Cursor& cursor) {
 // Durable at once: it will not be counted again.
 void Target::note_unsent() {
   parts_.unsent.set_cursor(settings_.name, live_);
-  if (add(parts_.unsent.take(settings_.name), record_.totals))
+  if (parts_.unsent.take(settings_.name, record_.totals))
     static_cast<void>(keep(record_.cursor).ok());
 }
 

@@ -57,6 +57,8 @@ void Unsent::set_targets(std::vector<Watch> all) {
     State state;
     if (const auto found = states_.find(each.target.name); found != states_.end())
       state = std::move(found->second);
+    else
+      state.counted_until_ns = each.expired_until_ns;
     state.watch = std::move(each);
     next[state.watch.target.name] = std::move(state);
   }
@@ -69,10 +71,12 @@ void Unsent::set_cursor(const std::string& target, const Cursor& cursor) {
     found->second.watch.cursor = cursor;
 }
 
-UnsentCounts Unsent::take(const std::string& target) {
+bool Unsent::take(const std::string& target, Totals& totals) {
   const MutexLock lock(mutex_);
   const auto found = states_.find(target);
-  return found == states_.end() ? UnsentCounts{} : std::exchange(found->second.counts, {});
+  if (found == states_.end()) return false;
+  totals.expired_until_ns = found->second.counted_until_ns;
+  return add(std::exchange(found->second.counts, {}), totals);
 }
 
 std::optional<std::int64_t> Unsent::oldest_ns(const std::string& target) const {
@@ -128,6 +132,18 @@ Status Unsent::each_series(const Watch& watch, const Taker& take) const {
     }
   }
   return ok();
+}
+
+Result<bool> Unsent::has_waiting(const Watch& watch) const {
+  for (const NamespaceInfo& each : engine_.namespaces()) {
+    if (each.name.starts_with('_')) continue;
+    const auto at = engine_.scan(each.id, {}, newer_than(watch.cursor.oldest()));
+    if (at.status().code() == StatusCode::NotFound) continue;  // dropped meanwhile
+    EC_TRY(at.status());
+    if ((*at)->valid()) return true;
+    EC_TRY((*at)->status());
+  }
+  return false;
 }
 
 // Keys of a series come by their times: its first one that is newer is the oldest that waits.
@@ -199,7 +215,9 @@ void Unsent::count_leaving(Leaving why, const catalog::SeriesEntry& series, std:
 Status Unsent::look() {
   const std::int64_t begun_ns = clock_.boot_ns();
   const CommitPosition committed = engine_.committed();
-  if (seen_ == 0) seen_ = committed;
+  const bool is_first = seen_ == 0;
+  if (is_first) seen_ = committed;
+  const std::int64_t offset_ns = held_ == nullptr ? 0 : held_->offset_ns();
   const std::int64_t now_ns = engine_.expiry_now_ns();
   std::map<std::string, State> all = states();
   Status problem;
@@ -209,6 +227,12 @@ Status Unsent::look() {
   for (auto& [name, state] : all) {
     const Cursor& cursor = state.watch.cursor;
     state.is_behind = !cursor.backlog().empty() || cursor.fresh_after() < seen_;
+    // A start waits for its first look, and mostly it is the store's own commits that are newer.
+    if (is_first && state.is_behind) {
+      const Result<bool> waits = has_waiting(state.watch);
+      note(waits.status());
+      state.is_behind = !waits.ok() || *waits;
+    }
     if (!state.is_behind) {
       state.oldest_ns = INT64_MAX;
     } else {
@@ -220,6 +244,7 @@ Status Unsent::look() {
   note(hold(all, now_ns));
   const std::int64_t ahead_ns = 2 * look_again_in_ns_;
   for (auto& [name, state] : all) note(count_expiring(state, now_ns, ahead_ns));
+  if (held_ != nullptr) all.empty() ? held_->follow_always() : held_->follow(offset_ns);
   note(expire_sent(all, now_ns));
   {
     const MutexLock lock(mutex_);
@@ -231,7 +256,7 @@ Status Unsent::look() {
       state.looked_ns = seen.looked_ns;
       state.is_held = seen.is_held;
       state.oldest_ns = seen.oldest_ns;
-      state.counted_until_ns = seen.counted_until_ns;
+      state.leap = seen.leap;
     }
   }
   look_again_in_ns_ =
@@ -325,32 +350,53 @@ Status Unsent::expire_sent(const std::map<std::string, State>& all, std::int64_t
   return is_any ? engine_.flush() : ok();
 }
 
-// What expires before the look after next and still waits.
+// What expires before the look after next and still waits. What a leap takes is readable before it
+// alone, so it is counted then; it counts once the engine's time has leapt.
 Status Unsent::count_expiring(State& state, std::int64_t now_ns, std::int64_t ahead_ns) {
-  if (rules_ == nullptr || now_ns == INT64_MIN) return ok();
-  const std::int64_t begin_ns = state.counted_until_ns.value_or(now_ns);
+  if (rules_ == nullptr) return ok();
+  std::uint64_t expired = 0;
+  std::int64_t begin_ns = state.counted_until_ns == kUncounted ? now_ns : state.counted_until_ns;
+  if (state.leap && now_ns > state.leap->half_ns) {
+    expired = state.leap->expired;
+    begin_ns = std::max(begin_ns, state.leap->until_ns);
+  }
+  state.leap.reset();
   const std::int64_t end_ns = std::max(begin_ns, now_ns + ahead_ns);
-  state.counted_until_ns = end_ns;
+  EC_ASSIGN_OR_RETURN(const std::uint64_t soon, expiring(state, begin_ns, end_ns));
+  {
+    const MutexLock lock(mutex_);
+    const auto found = states_.find(state.watch.target.name);
+    if (found == states_.end()) return ok();
+    found->second.counts[static_cast<std::size_t>(Leaving::Expired)] += expired + soon;
+    found->second.counted_until_ns = end_ns;
+  }
+  const std::int64_t wall_ns = clock_.wall_ns();
+  if (wall_ns <= end_ns || clock_.trust() != ClockTrust::Trusted) return ok();
+  Leap leap{.half_ns = now_ns, .until_ns = wall_ns + ahead_ns};
+  if (now_ns != INT64_MIN) leap.half_ns += (wall_ns - now_ns) / 2;  // else it knows no time yet
+  EC_ASSIGN_OR_RETURN(leap.expired, expiring(state, end_ns, leap.until_ns));
+  state.leap = leap;
+  return ok();
+}
+
+Result<std::uint64_t> Unsent::expiring(const State& state, std::int64_t begin_ns,
+                                       std::int64_t end_ns) const {
+  std::uint64_t readings = 0;
   const std::int64_t shortest_ns = rules_->shortest_ns();
   if (!state.is_behind || shortest_ns == kRetentionForever ||
       state.oldest_ns >= before(end_ns, shortest_ns)) {
-    return ok();
+    return readings;
   }
-  UnsentCounts counted = {};
-  const Status looked = each_series(state.watch, [&](const catalog::SeriesEntry& series) -> Status {
+  EC_TRY(each_series(state.watch, [&](const catalog::SeriesEntry& series) -> Status {
     const std::int64_t rule_ns = rules_->expiry_ns(series);
     if (rule_ns == kRetentionForever) return ok();
     EC_ASSIGN_OR_RETURN(
-        const std::uint64_t readings,
+        const std::uint64_t some,
         count(state.watch, series, before(begin_ns, rule_ns), before(end_ns, rule_ns)));
-    counted[static_cast<std::size_t>(Leaving::Expired)] += readings;
+    readings += some;
     return ok();
-  });
-  const MutexLock lock(mutex_);
-  const auto found = states_.find(state.watch.target.name);
-  if (found == states_.end()) return looked;
-  for (std::size_t i = 0; i < counted.size(); ++i) found->second.counts[i] += counted[i];
-  return looked;
+  }));
+  return readings;
 }
 
 }  // namespace edgecase::forward

@@ -4,12 +4,14 @@
 //   look(), each second ─► of a target that is behind: the oldest reading that waits
 //                          ├─► with keep-until-sent, before a rule takes it: a Hold; what is older
 //                          │   than all that waits goes by its rule all the same
-//                          └─► what expires until the look after next, and waits: counted
+//                          ├─► what expires until the look after next, and waits: counted
+//                          └─► where the engine's time is behind the clock: what a leap would take
 //   eviction, tiers, erasures ─► ask from when on readings wait, and say what they take
 //
 // A target is behind while it lacks something that was committed before the last look. Of one that
-// is not configured all series count, since what it was to get is not known. What expires while
-// nothing runs is not counted.
+// is not configured all series count, since what it was to get is not known. What has expired
+// cannot be counted any more: so a step of the clock, as after a time without power, waits for the
+// look that foresees it (HeldClock), and counts once the engine has followed.
 //
 // look() and stop() are for one thread each, the rest for any. No lock is held across I/O.
 #pragma once
@@ -34,6 +36,31 @@ namespace edgecase::forward {
 
 const char* leaving_name(retention::Leaving why);
 
+// The engine's clock: the machine's, not trusted while it is ahead of what a look has seen of it.
+// Thread-safe.
+class HeldClock final : public Clock {
+ public:
+  static constexpr std::int64_t kStepNs = 1'000'000'000;  // less is no step
+
+  explicit HeldClock(Clock& machine) : machine_(machine) {}
+  std::int64_t wall_ns() const override { return machine_.wall_ns(); }
+  std::int64_t boot_ns() const override { return machine_.boot_ns(); }
+  bool synchronised() const override { return machine_.synchronised(); }
+  ClockTrust trust() const override {
+    const bool is_held = offset_ns() > followed_ns_;
+    return is_held ? ClockTrust::Untrusted : machine_.trust();
+  }
+
+  std::int64_t offset_ns() const { return machine_.wall_ns() - machine_.boot_ns(); }
+  // Until it steps beyond that.
+  void follow(std::int64_t offset_ns) { followed_ns_ = offset_ns + kStepNs; }
+  void follow_always() { followed_ns_ = INT64_MAX; }
+
+ private:
+  Clock& machine_;
+  std::atomic<std::int64_t> followed_ns_{INT64_MIN};
+};
+
 class Unsent final : public retention::UnsentReadings {
  public:
   static constexpr std::int64_t kLookMinNs = 1'000'000'000;
@@ -49,22 +76,24 @@ class Unsent final : public retention::UnsentReadings {
     std::int64_t keep_ns = 0;          // 0: nothing waits
     std::int64_t from_ns = INT64_MIN;  // readings before are not to go
     Cursor cursor = Cursor();
+    std::int64_t expired_until_ns = kUncounted;  // as of Totals; of one that is new here
   };
 
-  // All outlive it; without rules (null) nothing is spared.
+  // All outlive it; without rules (null) nothing is spared, without `held` no step waits.
   Unsent(Engine& engine, const catalog::Catalog& catalog, Clock& clock,
-         retention::RetentionService* rules)
-      : engine_(engine), catalog_(catalog), clock_(clock), rules_(rules) {}
+         retention::RetentionService* rules, HeldClock* held = nullptr)
+      : engine_(engine), catalog_(catalog), clock_(clock), rules_(rules), held_(held) {}
 
   // All that have a place. What was found of those that stay holds on.
   void set_targets(std::vector<Watch> all) EC_EXCLUDES(mutex_);
   void set_cursor(const std::string& target, const Cursor& cursor) EC_EXCLUDES(mutex_);
-  // What was counted of it since the last call.
-  UnsentCounts take(const std::string& target) EC_EXCLUDES(mutex_);
+  // Adds what was counted of it since the last call; whether there is something.
+  bool take(const std::string& target, Totals& totals) EC_EXCLUDES(mutex_);
   // Nothing: nothing waits.
   std::optional<std::int64_t> oldest_ns(const std::string& target) const EC_EXCLUDES(mutex_);
 
-  // Errors: the engine's; the rest is done all the same.
+  // Errors: the engine's; the rest is done all the same. At the start twice: what went meanwhile
+  // is foreseen, then counted.
   Status look() EC_EXCLUDES(mutex_);
   std::int64_t look_again_in_ns() const { return look_again_in_ns_; }
   void stop() { is_stopping_ = true; }
@@ -76,32 +105,46 @@ class Unsent final : public retention::UnsentReadings {
   std::int64_t waits_from_ns() const override EC_EXCLUDES(mutex_);
 
  private:
+  // The engine's time has not followed the clock yet.
+  struct Leap {
+    std::int64_t half_ns = 0;  // behind it that was done
+    std::int64_t until_ns = 0;
+    std::uint64_t expired = 0;
+  };
   struct State {
     Watch watch;
     UnsentCounts counts = {};
     bool is_behind = true;
     bool is_held = false;
-    std::int64_t oldest_ns = INT64_MAX;            // of what waits
-    std::int64_t looked_ns = INT64_MIN;            // what came since is not known to wait
-    std::optional<std::int64_t> counted_until_ns;  // what expires before is counted
+    std::int64_t oldest_ns = INT64_MAX;          // of what waits
+    std::int64_t looked_ns = INT64_MIN;          // what came since is not known to wait
+    std::int64_t counted_until_ns = kUncounted;  // what expires before is counted
+    std::optional<Leap> leap = {};
   };
   using Taker = std::function<Status(const catalog::SeriesEntry& series)>;
 
   std::int64_t waits_from_ns(const State& state) const EC_REQUIRES(mutex_);
   std::map<std::string, State> states() const EC_EXCLUDES(mutex_);
   Status each_series(const Watch& watch, const Taker& take) const;
+  // Looks no further than to the first reading.
+  Result<bool> has_waiting(const Watch& watch) const;
   Status find_oldest(State& state) const;
   Result<std::uint64_t> count(const Watch& watch, const catalog::SeriesEntry& series,
                               std::int64_t from_ns, std::int64_t to_ns) const;
   Status hold(std::map<std::string, State>& all, std::int64_t now_ns);
   Status count_past_rules(const State& state, std::int64_t now_ns);
   Status expire_sent(const std::map<std::string, State>& all, std::int64_t now_ns);
-  Status count_expiring(State& state, std::int64_t now_ns, std::int64_t ahead_ns);
+  Status count_expiring(State& state, std::int64_t now_ns, std::int64_t ahead_ns)
+      EC_EXCLUDES(mutex_);
+  // What waits and expires between the two.
+  Result<std::uint64_t> expiring(const State& state, std::int64_t begin_ns,
+                                 std::int64_t end_ns) const;
 
   Engine& engine_;
   const catalog::Catalog& catalog_;
   Clock& clock_;
   retention::RetentionService* const rules_;
+  HeldClock* const held_;
   std::atomic<bool> is_stopping_{false};
 
   // look()'s own.

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """keep-until-sent: what waits for a target is spared by rules, tiers and a start; what goes unsent is counted."""
 import json
+import signal
 import time
 import unittest
 
@@ -90,6 +91,22 @@ class ForwardKeepFlow(unittest.TestCase):
         self.assertRegex(told, "went unsent +7 readings: expired")
         report = json.loads(board.place.cli("report", "--json").stdout)
         self.assertEqual(report["forward"][0]["unsent"], wanted)
+
+    def test_what_expires_while_the_board_is_off_is_counted(self):
+        hub = self.hub()
+        proxy = self.proxy(lambda: self.port_of(hub))
+        board = self.board("", proxy)
+        hub[1].stop()
+        self.rule(board, "*/*", "6s")
+        self.write(board, "default", "a", 7)
+        written = time.time()
+        board.daemon.stop(signal.SIGKILL)
+        until(lambda: time.time() > written + 6, "they have expired")
+        board.daemon = Daemon(board.place)
+        self.assertEqual(self.count(board), 0)
+        until(lambda: board.status("hub")["unsent"]["expired"] == 7, "they are counted")
+        board.restart()
+        self.assertEqual(board.status("hub")["unsent"]["expired"], 7)
 
     def test_tiers_wait_and_what_is_not_configured_pins_nothing(self):
         hub = self.hub()

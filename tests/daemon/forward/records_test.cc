@@ -16,7 +16,8 @@ Record some_record() {
                    .undelivered = 3,
                    .unfit = 4,
                    .not_kept = 5,
-                   .unsent = {6, 7, 8, 9}};
+                   .unsent = {6, 7, 8, 9},
+                   .expired_until_ns = 10};
   record.cursor = Cursor(10);
   record.cursor.fresh_part(20, Place{3, "k"});
   return record;
@@ -40,29 +41,38 @@ TEST_CASE("records: a place is written as it always was") {
       "\0\0\0\0\0\0\0\x14\x01"
       "\0\0\0\0\0\0\0\x0a\0\0\0\0\0\0\0\x14\0\0\0\x03\0\x01k",
       2 + 5 * 8 + 9 + 16 + 4 + 2 + 1);
-  Bytes golden = of_version_1;
-  golden[0] = 2;
-  golden.insert(
+  Bytes of_version_2 = of_version_1;
+  of_version_2[0] = 2;
+  of_version_2.insert(
       2 + 5 * 8,
       Bytes("\0\0\0\0\0\0\0\x06\0\0\0\0\0\0\0\x07\0\0\0\0\0\0\0\x08\0\0\0\0\0\0\0\x09", 4 * 8));
+  Bytes golden = of_version_2;
+  golden[0] = 3;
+  golden.insert(2 + 9 * 8, Bytes("\0\0\0\0\0\0\0\x0a", 8));
   CHECK(encode_record(some_record()) == golden);
   const auto old = decode_record(of_version_1);
   REQUIRE(old.ok());
   CHECK(old->totals.not_kept == 5);
   CHECK(old->totals.unsent == UnsentCounts{});
   CHECK(old->cursor == some_record().cursor);
+  const auto older = decode_record(of_version_2);
+  REQUIRE(older.ok());
+  CHECK(older->totals.unsent == UnsentCounts{6, 7, 8, 9});
+  CHECK(older->totals.expired_until_ns == kUncounted);
+  CHECK(older->cursor == some_record().cursor);
   const auto read = decode_record(golden);
   REQUIRE(read.ok());
   CHECK(read->is_paused);
   CHECK_FALSE(read->is_at_rest);
   CHECK(read->totals.not_kept == 5);
   CHECK(read->totals.unsent == UnsentCounts{6, 7, 8, 9});
+  CHECK(read->totals.expired_until_ns == 10);
   CHECK(read->cursor == some_record().cursor);
   for (std::size_t cut = 0; cut < golden.size(); ++cut)
     CHECK(decode_record(ByteView(golden).substr(0, cut)).status().code() == StatusCode::Corruption);
   CHECK(decode_record(golden + "x").status().code() == StatusCode::Corruption);
   Bytes newer = golden;
-  newer[0] = 3;
+  newer[0] = 4;
   CHECK(decode_record(newer).status().code() == StatusCode::Unsupported);
 }
 

@@ -13,7 +13,7 @@ using erase::test::kSecond;
 using erase::test::Room;
 using retention::Leaving;
 
-constexpr std::int64_t kDay = 24 * kHour;
+constexpr std::int64_t kMinute = 60 * kSecond, kDay = 24 * kHour;
 
 std::vector<config::ForwardSelection> only(const char* selector) {
   return {{"default", wire::parse_selector(selector).value()}};
@@ -41,11 +41,16 @@ struct Store {
     cursor = Cursor(room.engine.committed());
     unsent.set_cursor("hub", cursor);
   }
-  std::uint64_t counted(Leaving why) { return unsent.take("hub")[static_cast<std::size_t>(why)]; }
+  std::uint64_t counted(Leaving why) {
+    totals.unsent = {};
+    unsent.take("hub", totals);
+    return totals.unsent[static_cast<std::size_t>(why)];
+  }
 
   Room room;
   Cursor cursor{0};
   Unsent::Watch watched;
+  Totals totals;
   Unsent unsent{room.engine, *room.catalog, room.clock, room.retention.get()};
 };
 
@@ -115,6 +120,90 @@ TEST_CASE("unsent: over its time, or where nothing waits, what expires is counte
     }
     CHECK(counted == 2);
     CHECK(store.room.readings() == 0);
+  }
+}
+
+TEST_CASE("unsent: what expires while nothing runs is counted at the start, once") {
+  Store store(0);
+  store.rule("*", kHour);
+  store.room.engine.set_expiry_now_ns(kNow);
+  store.room.write("a", "t", kNow - 30 * kMinute);
+  store.sent();
+  for (int minute = 20; minute > 0; --minute) store.room.write("a", "t", kNow - minute * kMinute);
+  store.at(kNow);
+  REQUIRE(store.counted(Leaving::Expired) == 0);
+  store.watched.cursor = store.cursor;
+  store.watched.expired_until_ns = store.totals.expired_until_ns;
+  REQUIRE(store.watched.expired_until_ns > kNow);
+
+  // Off for 50 minutes and half a one: the engine knows no later time than before.
+  store.room.restart();
+  const std::int64_t now_ns = kNow + 50 * kMinute + 30 * kSecond;
+  store.room.clock.set_wall_ns(now_ns);
+  HeldClock held(store.room.clock);
+  const auto counted = [&](Unsent& unsent) {
+    store.totals.unsent = {};
+    unsent.take("hub", store.totals);
+    return store.totals.unsent[static_cast<std::size_t>(Leaving::Expired)];
+  };
+  const auto start = [&] {
+    auto unsent = std::make_unique<Unsent>(store.room.engine, *store.room.catalog, store.room.clock,
+                                           store.room.retention.get(), &held);
+    unsent->set_targets({store.watched});
+    CHECK(unsent->look().ok());
+    return unsent;
+  };
+  CHECK(held.trust() == ClockTrust::Untrusted);
+  auto after = start();
+  CHECK(held.trust() == ClockTrust::Trusted);
+  CHECK(counted(*after) == 0);
+  SUBCASE("the engine follows at once") {
+    store.room.engine.set_expiry_now_ns(now_ns);
+    REQUIRE(after->look().ok());
+    CHECK(counted(*after) == 11);
+    store.watched.expired_until_ns = store.totals.expired_until_ns;
+    after = start();
+    REQUIRE(after->look().ok());
+    CHECK(counted(*after) == 0);
+  }
+  SUBCASE("it waits until the clock is confirmed: what is sent meanwhile is not counted") {
+    store.room.engine.set_expiry_now_ns(kNow + kSecond);
+    REQUIRE(after->look().ok());
+    CHECK(counted(*after) == 0);
+    after->set_cursor("hub", Cursor(store.room.engine.committed()));
+    store.room.write("b", "t", kNow - 15 * kMinute);
+    store.room.engine.set_expiry_now_ns(kNow + 2 * kSecond);
+    REQUIRE(after->look().ok());
+    REQUIRE(after->look().ok());
+    store.room.engine.set_expiry_now_ns(now_ns);
+    REQUIRE(after->look().ok());
+    CHECK(counted(*after) == 1);
+  }
+}
+
+TEST_CASE("unsent: a step of the clock waits for the look that foresees it") {
+  Store store(0);
+  store.rule("*", kHour);
+  store.room.engine.set_expiry_now_ns(kNow);
+  HeldClock held(store.room.clock);
+  Unsent unsent(store.room.engine, *store.room.catalog, store.room.clock,
+                store.room.retention.get(), &held);
+  SUBCASE("with a target") {
+    unsent.set_targets({store.watched});
+    REQUIRE(unsent.look().ok());
+    store.room.clock.advance(kHour);
+    CHECK(held.trust() == ClockTrust::Trusted);
+    store.room.clock.set_wall_ns(kNow + 3 * kHour);
+    CHECK(held.trust() == ClockTrust::Untrusted);
+    REQUIRE(unsent.look().ok());
+    CHECK(held.trust() == ClockTrust::Trusted);
+    store.room.clock.set_trust(ClockTrust::Untrusted);
+    CHECK(held.trust() == ClockTrust::Untrusted);
+  }
+  SUBCASE("without one nothing waits") {
+    REQUIRE(unsent.look().ok());
+    store.room.clock.set_wall_ns(kNow + 3 * kHour);
+    CHECK(held.trust() == ClockTrust::Trusted);
   }
 }
 
