@@ -1,6 +1,8 @@
 // Routes for forwarding: /api/v1/forward, and what /api/v1/status and /metrics tell of it.
 #include <algorithm>
 #include <array>
+#include <map>
+#include <memory>
 
 #include "forward/forwarding.h"
 #include "http/http_routes.h"
@@ -179,6 +181,31 @@ Result<nlohmann::json> receipt_of(const HttpContext& context, const Call& call,
   return forwarding->summaries().receipt(asked["summary"], sensors, claim.store, holder.numbers);
 }
 
+// Names here, by those that the sender's devices have there.
+using NamesHere = std::map<std::string, std::vector<std::string>>;
+
+// What a token may do to devices of the sender's, by the names that they have here; nothing to
+// others, whose names may be those of the sender's.
+std::shared_ptr<const auth::Grant> grant_here(const auth::Grant& grant, const NamesHere& names) {
+  auto here = std::make_shared<auth::Grant>();
+  here->token_id = grant.token_id;
+  here->certificate = grant.certificate;
+  here->ends_ns = grant.ends_ns.load();
+  here->scopes = grant.scopes;
+  for (std::vector<wire::Selector>* scope :
+       {&here->scopes.read, &here->scopes.write, &here->scopes.export_all, &here->scopes.erase}) {
+    std::vector<wire::Selector> may;
+    for (const wire::Selector& each : *scope) {
+      for (const auto& [device, all] : names) {
+        if (!wire::glob_matches(each.device, device)) continue;
+        for (const std::string& name : all) may.push_back({wire::escape_name(name), each.sensor});
+      }
+    }
+    *scope = std::move(may);
+  }
+  return here;
+}
+
 // The stores that forward to this one.
 Result<Json> origins_json(const HttpContext& context) {
   if (context.parts.origins == nullptr) return unsupported("nothing is forwarded to this store");
@@ -243,15 +270,20 @@ Result<wire::Selection> HttpContext::by_names_here(const Call& call,
   EC_ASSIGN_OR_RETURN(const ingest::Origins::Holder holder, parts.origins->find(claim));
   const std::string from = namespace_parameter(call);
   std::vector<wire::Selector> here;
+  NamesHere names;
   for (const wire::Selector& each : selection.selectors) {
     if (from.empty() || !wire::is_literal(each.device))
       return invalid_argument("who forwards names devices one by one, and their namespace");
     const std::string device = wire::unescape_name(each.device);
-    for (const std::string& name : parts.catalog.placed_names(from, device, holder.numbers))
+    const auto [known, is_new] = names.try_emplace(device);
+    if (is_new) known->second = parts.catalog.placed_names(from, device, holder.numbers);
+    for (const std::string& name : known->second)
       here.push_back({wire::escape_name(name), each.sensor});
   }
   if (here.empty()) return not_found("nothing of these devices came from this store");
   selection.selectors = std::move(here);
+  if (call.principal().grant)
+    call.exchange.principal.grant = grant_here(*call.principal().grant, names);
   return selection;
 }
 

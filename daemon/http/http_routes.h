@@ -166,8 +166,8 @@ struct HttpContext {
                ingest::Outcome& outcome);
   // Whose readings a request brings.
   Result<catalog::Origins> origins_of(Call& call) const;
-  // The selection by the names here of what somebody who forwards asks for by its own. NotFound:
-  // nothing of these devices came from there.
+  // The selection by the names here of what somebody who forwards asks for by its own; so are the
+  // scopes of the call's token from then on. NotFound: nothing of these devices came from there.
   Result<wire::Selection> by_names_here(const Call& call, wire::Selection selection) const;
   // Whether a request brings too many readings, `stored` of them by now; then it is answered.
   bool is_over_batch(Call& call, std::uint64_t stored, std::uint64_t more) const;

@@ -16,6 +16,7 @@ class ForwardOriginsFlow(unittest.TestCase):
     def setUp(self):
         self.place, self.daemon = self.hub = forward_flow_test.ForwardFlow.hub(self)
         self.port = self.daemon.port()
+        self.token = None
 
     def restart_hub(self):
         self.hub[1].stop()
@@ -27,7 +28,8 @@ class ForwardOriginsFlow(unittest.TestCase):
 
     def devices(self):
         """Readings by device."""
-        status, text = self.daemon.request("GET", "/api/v1/query?select=*/*&format=ndjson")
+        headers = {"Authorization": f"Bearer {self.token}"} if self.token else {}
+        status, _, text = self.daemon.exchange("GET", "/api/v1/query?select=*/*&format=ndjson", headers=headers)
         self.assertEqual(status, 200, text)
         found = {}
         for line in text.splitlines():
@@ -126,6 +128,34 @@ class ForwardOriginsFlow(unittest.TestCase):
         self.assertEqual(len([name for name in self.devices() if name.startswith("pump~")]), 1)
         self.verify(first)
         self.verify(second)
+
+    def test_a_token_for_one_device_means_the_senders_own(self):
+        boards, tokens = [], []
+        for scope in ("pump/*", "*/*"):
+            made = self.place.cli("token", "create", "--write", scope, "--read", scope, "--erase", scope)
+            self.assertEqual(made.returncode, 0, made.stderr)
+            self.token = made.stdout.split()[-1]
+            tokens.append(self.token)
+            token_file = os.path.join(self.place.path, f"token{len(boards)}")
+            with open(token_file, "w", encoding="utf-8") as file:
+                file.write(self.token)
+            boards.append(Board(self, target("hub", "edgecase", self.port,
+                                             FROM_THE_BEGINNING + f'\ntoken-file = "{token_file}"')))
+        second, first = boards
+        for board in (first, second):
+            self.send(board, ["m,host=pump f=1 1"])
+            self.verify(board)
+        before = self.devices()
+        self.assertEqual(len(before), 2, before)
+        done = second.place.cli("erase", "pump", "--yes", "--wait-targets", "--json")
+        self.assertEqual([each["state"] for each in json.loads(done.stdout)["targets"]], ["confirmed"], done.stdout)
+        self.assertEqual(set(self.devices()), {"pump"})
+        self.send(first, ["m,host=tank f=1 1"])
+        status, _, text = self.daemon.exchange("POST", "/api/v1/erase?ns=default&select=tank/*",
+                                               headers={"Authorization": f"Bearer {tokens[0]}"})
+        self.assertEqual(status, 403, text)
+        self.assertEqual(set(self.devices()), {"pump", "tank"})
+        self.verify(first)
 
     def test_the_second_copy_of_a_store_is_kept_apart_until_it_is_handed_over(self):
         board = self.board()
