@@ -73,7 +73,7 @@ class Summaries {
   static constexpr std::uint64_t kLargeBytes = 128u << 10;
   // Beyond it the eighth of the oldest hours goes.
   static constexpr std::size_t kKeptMax = 20'000;
-  static constexpr std::size_t kSensorsMax = 4'096;
+  static constexpr std::size_t kSensorsMax = 4'096;  // of a device that have readings in an hour
 
   // Gives the secret that this store signs by (sign/signature.h).
   using Secret = std::function<Result<Bytes>()>;

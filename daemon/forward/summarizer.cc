@@ -16,6 +16,14 @@ CommitPosition summed_before(const Summaries& summaries, const std::string& name
   return position.ok() ? *position : 0;
 }
 
+std::string dumped(const nlohmann::json& document) {
+  return document.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+std::string unconfirmed(nlohmann::json summary, const std::string& why) {
+  return dumped({{"summary", std::move(summary)}, {"why", why}});
+}
+
 }  // namespace
 
 Summarizer::Summarizer(const Parts& parts, const config::ForwardSettings& settings,
@@ -83,6 +91,7 @@ void Summarizer::turn(HttpTarget& target) {
 
 // Its hours of which something is new, each as a whole.
 Status Summarizer::add_device(const catalog::DeviceEntry& device, std::vector<Waiting>& some) {
+  const std::uint64_t revocations = parts_.engine.revocations();
   const std::int64_t now_ns = parts_.clock.wall_ns();
   const std::int64_t oldest_ns =
       std::max(window_begin_ns(now_ns - kBackNs, kSummedHourNs), from_ns_);
@@ -110,7 +119,7 @@ Status Summarizer::add_device(const catalog::DeviceEntry& device, std::vector<Wa
     }
     EC_TRY(at->status());
   }
-  if (hours.empty() || series.size() > Summaries::kSensorsMax) return ok();
+  if (hours.empty()) return ok();
   EC_ASSIGN_OR_RETURN(const std::string store, parts_.lineage.store());
   for (const std::int64_t hour_ns : hours) {
     if (hour_ns < whole_from_ns) continue;
@@ -129,7 +138,17 @@ Status Summarizer::add_device(const catalog::DeviceEntry& device, std::vector<Wa
         nlohmann::json summary,
         parts_.summaries.summary(store, namespace_.empty() ? device.namespace_name : namespace_,
                                  name_there, hour_ns, *sum));
-    some.push_back({{series.front().id, hour_ns, {}}, std::move(summary), sum->sensors});
+    Summaries::Kept kept{series.front().id, hour_ns, {}};
+    if (sum->sensors.size() <= Summaries::kSensorsMax) {
+      some.push_back({std::move(kept), std::move(summary), sum->sensors});
+      continue;
+    }
+    // No target takes so many: what is signed here alone says why.
+    kept.text = unconfirmed(std::move(summary),
+                            std::to_string(sum->sensors.size()) + " sensors, more than the " +
+                                std::to_string(Summaries::kSensorsMax) +
+                                " that a target sums up; to do: edgecase forward verify");
+    EC_TRY(parts_.summaries.keep(name_, {std::move(kept)}, revocations));
   }
   return ok();
 }
@@ -141,7 +160,7 @@ Status Summarizer::send(HttpTarget& target, std::vector<Waiting>& some, std::uin
     std::string lines;
     for (std::size_t i = begin; i < end; ++i) {
       const nlohmann::json line{{"summary", some[i].summary}, {"sensors", some[i].sensors}};
-      lines += line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+      lines += dumped(line) + "\n";
     }
     if (parts_.engine.revocations() != revocations) return busy("something was erased meanwhile");
     HttpAnswer http;
@@ -158,14 +177,12 @@ Status Summarizer::send(HttpTarget& target, std::vector<Waiting>& some, std::uin
       Summaries::Kept& each = kept.emplace_back(std::move(some[i].kept));
       const bool is_good = is_receipt(receipt) && receipt["summary"] == some[i].summary &&
                            sign::check_signature(receipt).ok();
-      const nlohmann::json document =
-          is_good ? receipt
-                  : nlohmann::json{{"summary", std::move(some[i].summary)},
-                                   {"why", receipt.is_object() && receipt.contains("error") &&
-                                                   receipt["error"].is_string()
-                                               ? receipt["error"]
-                                               : nlohmann::json("the target's signature is none")}};
-      each.text = document.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+      const bool says_why =
+          receipt.is_object() && receipt.contains("error") && receipt["error"].is_string();
+      each.text = is_good ? dumped(receipt)
+                          : unconfirmed(std::move(some[i].summary),
+                                        says_why ? receipt["error"].get<std::string>()
+                                                 : "the target's signature is none");
     }
     EC_TRY(parts_.summaries.keep(name_, kept, revocations));
   }

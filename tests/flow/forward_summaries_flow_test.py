@@ -115,6 +115,19 @@ class ForwardSummariesFlow(unittest.TestCase):
         done = board.place.cli("forward", "status", "hub", "--summaries")
         self.assertIn("1 hours, 1 not confirmed", done.stdout)
 
+    def test_a_device_of_too_many_sensors_is_told(self):
+        board = self.board(self.port)
+        for first in (0, 2000, 4000):
+            self.send(board, [("m,host=wide " + ",".join(f"f{i}=1" for i in range(first, min(first + 2000, 4097)))
+                               + " %d", 1)])
+        self.send(board, [("m,host=pump f=1 %d", 1)])
+        board.restart(signal.SIGTERM)
+        code, documents = self.summed(board, 2)
+        self.assertEqual(code, 6, documents)
+        [wide] = [each for each in documents if "receipt" not in each]
+        self.assertEqual((wide["summary"]["device"], wide["summary"]["readings"]), ("wide", 4097))
+        self.assertIn("4097 sensors", wide["why"])
+
     def test_an_older_hub_gets_readings_all_the_same(self):
         proxy = LyingProxy(lambda: self.port)
         self.addCleanup(proxy.stop)
