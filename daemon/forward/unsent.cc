@@ -212,6 +212,14 @@ void Unsent::count_leaving(Leaving why, const catalog::SeriesEntry& series, std:
   }
 }
 
+void Unsent::count_dropped(const std::string& namespace_name) {
+  for (const catalog::SeriesRow row :
+       catalog_.select_rows(namespace_name, wire::Selector(), catalog::RowOrder::Any)) {
+    if (const auto series = catalog_.series_at(row); series.ok())
+      count_leaving(Leaving::Erased, *series, INT64_MIN, INT64_MAX, 1);
+  }
+}
+
 Status Unsent::look() {
   const std::int64_t begun_ns = clock_.boot_ns();
   const CommitPosition committed = engine_.committed();

@@ -101,6 +101,8 @@ class Unsent final : public retention::UnsentReadings {
   void count_leaving(retention::Leaving why, const catalog::SeriesEntry& series,
                      std::int64_t from_ns, std::int64_t to_ns, std::uint64_t weight) override
       EC_EXCLUDES(mutex_);
+  // A namespace goes, with all that waits in it.
+  void count_dropped(const std::string& namespace_name) EC_EXCLUDES(mutex_);
   std::int64_t waits_from_ns(const catalog::SeriesEntry& series) const override EC_EXCLUDES(mutex_);
   std::int64_t waits_from_ns() const override EC_EXCLUDES(mutex_);
 

@@ -444,16 +444,24 @@ void post_namespace(HttpContext& context, Call& call) {
 void delete_namespace(HttpContext& context, Call& call) {
   const std::string name = call.parameter("name");
   Status status = auth::authorize_administration(call.principal());
-  // What is signed of its hours names its devices.
   const auto space = context.parts.query.engine().find_namespace(name);
-  if (status.ok() && space.ok() && context.parts.forwarding != nullptr)
+  const bool is_forwarded = space.ok() && context.parts.forwarding != nullptr;
+  wire::Json targets = wire::Json::array();
+  if (status.ok() && is_forwarded) {
+    // What is signed of its hours names its devices.
     status = context.parts.forwarding->summaries().forget_namespace(space->id);
+    targets = context.parts.forwarding->erasures().takers(
+        context.parts.catalog.select(name, wire::Selector()), true);
+    context.parts.forwarding->unsent().count_dropped(name);
+  }
   if (status.ok()) status = context.parts.catalog.drop_namespace(name);
   if (status.ok()) status = context.parts.devices.forget_namespace(name);
   if (!status.ok()) return call.answer_error(status);
   std::string json = "{\"name\":";
   wire::append_json_string(name, json);
-  call.answer_json(200, json + ",\"dropped\":true}\n");
+  json += ",\"dropped\":true";
+  if (!targets.empty()) json += ",\"still_at\":" + targets.dump();
+  call.answer_json(200, json + "}\n");
 }
 
 Result<bool> flag_parameter(const Call& call, const char* name) {

@@ -65,6 +65,50 @@ class ForwardEraseFlow(unittest.TestCase):
         assert status == 200, text
         return {each["name"]: each["state"] for each in json.loads(text).get("targets", [])}
 
+    def test_a_namespace_that_is_dropped_here_or_there(self):
+        hub = self.hub()
+        proxy = self.proxy(lambda: self.port_of(hub))
+        board = Board(self, target("hub", "edgecase", proxy.port, 'from = "beginning"'))
+
+        def write(namespace, device, first, count):
+            status, text = board.daemon.request("POST", f"/write?precision=ns&db={namespace}", "\n".join(
+                f"m,host={device} f={i} {NOW - 60 * SECOND + i}" for i in range(first, first + count)))
+            self.assertEqual(status, 204, text)
+
+        def there():
+            return {(row["namespace"], row["device"]) for row in map(json.loads, all_readings(hub[1]))}
+
+        for namespace in ("plant", "default"):
+            write(namespace, "pump", 0, 50)
+        until(lambda: board.is_current("hub") and len(there()) == 2, "all is there")
+        # Backlog that waits behind what is dropped, and before it.
+        proxy.answer = (503, {}, b"")
+        write("plant", "tank", 0, 30)
+        write("default", "tank", 0, 20)
+        until(lambda: board.status("hub")["state"] == "waiting", "it waits")
+        done = board.place.cli("namespace", "drop", "plant", "--yes")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("what went to hub is still there", done.stderr)
+        until(lambda: board.status("hub")["unsent"]["erased"] == 30, "what waited is counted")
+        board.restart()
+        # The name is free, for another namespace.
+        write("plant", "valve", 0, 10)
+        proxy.answer = None
+        board.resume("hub")
+        wanted = {("plant", "pump"), ("plant", "valve"), ("default", "pump"), ("default", "tank")}
+        until(lambda: board.is_current("hub") and there() == wanted, "what is here still is there")
+        self.assertEqual(board.status("hub")["unsent"]["erased"], 30)
+        verify = board.place.cli("forward", "verify", "hub")
+        self.assertEqual(verify.returncode, 0, verify.stdout + verify.stderr)
+        # Dropped at the target: it is missing there, and goes again.
+        dropped = hub[0].cli("namespace", "drop", "plant", "--yes")
+        self.assertEqual((dropped.returncode, dropped.stderr), (0, ""))
+        verify = board.place.cli("forward", "verify", "hub")
+        self.assertNotEqual(verify.returncode, 0, verify.stdout + verify.stderr)
+        until(lambda: there() == wanted - {("plant", "pump")}, "it is there again")
+        verify = board.place.cli("forward", "verify", "hub")
+        self.assertEqual(verify.returncode, 0, verify.stdout + verify.stderr)
+
     def test_an_edgecase_that_was_away_is_told_and_nothing_comes_back(self):
         hub = self.hub()
         proxy = self.proxy(lambda: self.port_of(hub))

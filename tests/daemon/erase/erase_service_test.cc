@@ -125,6 +125,32 @@ TEST_CASE("a range of times takes its readings and leaves the names") {
   CHECK(room.service->erase(local(), request).status().code() == StatusCode::InvalidArgument);
 }
 
+TEST_CASE("the name of a device that is erased stays its origin's, also after a start") {
+  Room room;
+  // What it is called here.
+  const auto write = [&](catalog::OriginNumber origin, std::int64_t time_ns) {
+    wire::ReadingBatch batch;
+    batch.readings.push_back({"default", "pump", "t", time_ns, wire::Value::of_int64(1)});
+    const auth::Principal principal{auth::PrincipalKind::Internal, "test"};
+    const auto authorized = auth::authorize_write(principal, batch);
+    REQUIRE(authorized.ok());
+    const std::vector<catalog::OriginNumber> origins{origin};
+    REQUIRE(room.pipeline->ingest(*authorized, nullptr, {}, {}, nullptr, {}, origins).ok());
+    const auto names = room.catalog->placed_names("default", "pump", origins);
+    REQUIRE(names.size() == 1);
+    return names.front();
+  };
+  REQUIRE(write(5, kNow - kHour) == "pump");
+  REQUIRE(room.erase("pump").ok());
+  SUBCASE("at once") {}
+  SUBCASE("after a start") {
+    room.restart();
+  }
+  CHECK(write(6, kNow + kHour).starts_with("pump~"));
+  CHECK(write(catalog::kOwnOrigin, kNow + kHour).starts_with("pump~"));
+  CHECK(write(5, kNow + kHour) == "pump");
+}
+
 TEST_CASE("an owner's devices go in every namespace, and nobody else's") {
   Room room;
   room.fill("a", "x");
