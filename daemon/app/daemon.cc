@@ -278,6 +278,10 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const config::Configuration& confi
                                 *state.executor, state.events};
   EC_ASSIGN_OR_RETURN(state.engine, open_engine(configuration, environment, logger));
   state.clock.follow(*state.engine);
+  // Where nothing was ever forwarded nothing waits.
+  const bool is_forwarding = !state.settings.forward.empty() ||
+                             state.engine->find_namespace(forward::kForwardNamespace).ok();
+  if (!is_forwarding) state.engine_clock.follow_always();
   EC_ASSIGN_OR_RETURN(state.audit,
                       open_audit_log(state.settings, *state.engine, state.clock, logger));
   state.expiry_watch = std::make_unique<ExpiryWatch>(logger, *state.audit);
