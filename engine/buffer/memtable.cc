@@ -8,8 +8,6 @@
 #include <vector>
 
 #include "base/check.h"
-#include "buffer/memtable_index.h"
-#include "buffer/series_strips.h"
 #include "edgecase/mutex.h"
 
 namespace edgecase::engine {

@@ -1,4 +1,4 @@
-#include "buffer/memtable_index.h"
+#include "buffer/memtable.h"
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include "buffer/series_strips.h"
+#include "buffer/memtable.h"
 
 #include <algorithm>
 #include <array>

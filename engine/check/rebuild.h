@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "check/store_files.h"
-#include "check/table_check.h"
 #include "edgecase/bytes.h"
 #include "edgecase/engine.h"
 #include "metadata/number_summary.h"

@@ -9,9 +9,8 @@
 #include "core/drives.h"
 #include "file/file_names.h"
 #include "file/table_file.h"
-#include "log/doubled_log.h"
+#include "log/log.h"
 #include "log/log_format.h"
-#include "log/log_reader.h"
 #include "metadata/umeta_format.h"
 #include "value/value_format.h"
 

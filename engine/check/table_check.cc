@@ -1,12 +1,12 @@
-#include "check/table_check.h"
+#include "check/store_files.h"
 
 #include <algorithm>
 #include <map>
 #include <utility>
 
 #include "base/hash.h"
-#include "metadata/bloom_filter.h"
 #include "metadata/number_summary.h"
+#include "metadata/umeta_block.h"
 #include "value/group.h"
 #include "value/plain_group.h"
 

@@ -17,11 +17,11 @@
 // overlaps nothing: it is never written again.
 //
 // Deduplication. Records do not say which keys of a group a newer one supersedes. So tables are
-// sampled, and merges tell what they found (garbage_estimate.h). Where enough is dead, a table is
+// sampled, and merges tell what they found (useful_sources.h). Where enough is dead, a table is
 // cleaned, a value file emptied, or a range of keys merged through all runs, whatever levels say.
 //
 // Purge. What has expired or was erased goes for other reasons than a newer entry, and sooner
-// (purge.h): whole files where all of it has expired, merges where something is left.
+// (due_sources.h): whole files where all of it has expired, merges where something is left.
 //
 // The lane. It asks its sources of work (work_source.h), those first that are more urgent:
 //

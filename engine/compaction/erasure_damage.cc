@@ -1,4 +1,4 @@
-#include "compaction/erasure_damage.h"
+#include "compaction/erasure_source.h"
 
 #include <algorithm>
 #include <functional>

@@ -4,7 +4,7 @@
 #include <iterator>
 #include <utility>
 
-#include "compaction/picker.h"
+#include "compaction/merge_plan.h"
 #include "file/file_names.h"
 
 namespace edgecase::engine {

@@ -1,4 +1,4 @@
-#include "compaction/garbage_estimate.h"
+#include "compaction/useful_sources.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/entry.h"
-#include "compaction/picker.h"
+#include "compaction/merge_plan.h"
 #include "edgecase/random.h"
 #include "table/record_cursor.h"
 

@@ -1,6 +1,6 @@
 // One merge of runs into others: MergeJob goes in steps, the lane it runs on is free for other work
 // in between; MergeOutput takes what it writes. What lies before and behind a part of the key
-// space: merge_job_rests.cc.
+// space: merge_output.cc.
 #pragma once
 
 #include <deque>
@@ -158,7 +158,7 @@ class MergeJob {
   Status enter(ByteView key, TableKind kind);
   Status next_phase();
 
-  // Slices and ranges: merge_job_rests.cc.
+  // Slices and ranges: merge_output.cc.
   bool is_behind_range(ByteView key) const;
   bool slice_is_done() const;
   Status write_head();

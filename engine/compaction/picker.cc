@@ -1,4 +1,4 @@
-#include "compaction/picker.h"
+#include "compaction/merge_plan.h"
 
 #include <algorithm>
 #include <iterator>

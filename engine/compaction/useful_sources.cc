@@ -5,8 +5,8 @@
 #include <set>
 #include <utility>
 
-#include "compaction/picker.h"
-#include "compaction/purge.h"
+#include "compaction/due_sources.h"
+#include "compaction/merge_plan.h"
 
 namespace edgecase::engine {
 namespace {

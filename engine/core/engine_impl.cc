@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "core/store_opening.h"
-#include "file/locked_memory.h"
+#include "file/machine.h"
 
 namespace edgecase {
 

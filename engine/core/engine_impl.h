@@ -15,7 +15,6 @@
 #include "core/commit_leader.h"
 #include "core/compaction_door.h"
 #include "core/drives.h"
-#include "core/erasure_round.h"
 #include "core/flush_lane.h"
 #include "core/pacer.h"
 #include "core/reader.h"

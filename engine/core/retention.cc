@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "compaction/purge.h"
+#include "compaction/due_sources.h"
 
 namespace edgecase::engine {
 namespace {

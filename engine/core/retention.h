@@ -1,7 +1,7 @@
 // Retention lets entries go as time passes. It keeps the rules that users set and what was given up
 // of the oldest, and asks of the store what these need. Expired records leave the log, the time
 // that was reached is noted, and what a leap of the clock let expire is held for a while
-// (expiry_clock.h).
+// (ExpiryClock).
 //
 // Threads: rules, any; what the compactor calls, Lane::Compaction. It waits for the metadata drive,
 // and for nobody's turn: where it would have to wait, it answers that it is to be asked again. The
@@ -17,7 +17,6 @@
 #include "core/store.h"
 #include "edgecase/mutex.h"
 #include "edgecase/retention.h"
-#include "expiry/expiry_clock.h"
 #include "expiry/retention_rules.h"
 #include "version/version.h"
 

@@ -7,7 +7,6 @@
 #include "base/coding.h"
 #include "core/read_view.h"
 #include "core/reader.h"
-#include "core/scan_large_value.h"
 #include "table/window_sums.h"
 #include "value/value_item.h"
 

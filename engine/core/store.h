@@ -20,7 +20,6 @@
 #include "edgecase/options.h"
 #include "edgecase/stats.h"
 #include "edgecase/status.h"
-#include "expiry/expiry_clock.h"
 #include "expiry/retention_rules.h"
 #include "feed/raise_limits.h"
 #include "file/file_remover.h"

@@ -5,8 +5,8 @@
 
 #include "base/write_batch_reader.h"
 #include "file/file_names.h"
+#include "log/log.h"
 #include "log/log_format.h"
-#include "log/log_reader.h"
 
 namespace edgecase::engine {
 namespace {

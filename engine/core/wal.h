@@ -40,7 +40,7 @@
 #include "edgecase/file_system.h"
 #include "edgecase/mutex.h"
 #include "edgecase/random.h"
-#include "log/log_writer.h"
+#include "log/log.h"
 
 namespace edgecase::engine {
 

@@ -37,7 +37,7 @@
 #include "edgecase/options.h"
 #include "edgecase/random.h"
 #include "edgecase/status.h"
-#include "file/locked_memory.h"
+#include "file/machine.h"
 
 namespace edgecase::engine {
 

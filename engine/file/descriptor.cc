@@ -1,4 +1,4 @@
-#include "file/descriptor.h"
+#include "file/posix_file_system.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

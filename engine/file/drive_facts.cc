@@ -1,4 +1,4 @@
-#include "file/drive_facts.h"
+#include "file/posix_file_system.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -20,8 +20,6 @@
 #include <memory>
 #include <string_view>
 #include <vector>
-
-#include "file/descriptor.h"
 
 namespace edgecase::engine {
 namespace {

@@ -1,14 +1,24 @@
-#include "edgecase/machine.h"
+#include "file/machine.h"
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/timex.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+
+#include "base/check.h"
+#include "edgecase/clock.h"
+#include "edgecase/machine.h"
+#include "edgecase/mutex.h"
 
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -126,3 +136,146 @@ bool has_aes_instructions() {
 }
 
 }  // namespace edgecase
+
+namespace edgecase::engine {
+
+bool was_synchronised(const char* mark_path, std::int64_t wall_ns) {
+  constexpr std::int64_t kNsPerSecond = 1'000'000'000;
+  constexpr std::int64_t kFreshSeconds = 3600;
+  struct stat mark {};
+  if (stat(mark_path, &mark) != 0) return false;
+  const std::int64_t age_seconds = wall_ns / kNsPerSecond - mark.st_mtim.tv_sec;
+  // The clock may be slewed back a little after an answer.
+  return age_seconds >= -1 && age_seconds <= kFreshSeconds;
+}
+
+}  // namespace edgecase::engine
+
+#ifndef EC_BUILD_UNIX_SECONDS
+#error "engine/CMakeLists.txt defines EC_BUILD_UNIX_SECONDS for this file"
+#endif
+
+namespace edgecase {
+namespace {
+
+constexpr std::int64_t kNanosecondsPerSecond = 1'000'000'000;
+
+std::int64_t read_clock_ns(clockid_t id) {
+  timespec time{};
+  EC_CHECK(clock_gettime(id, &time) == 0);
+  return static_cast<std::int64_t>(time.tv_sec) * kNanosecondsPerSecond + time.tv_nsec;
+}
+
+// Trusts wall time when it is past the date of this build, which no board that lost its clock
+// starts at, or when it is synchronised. That the kernel says (adjtimex() not TIME_ERROR and
+// without STA_UNSYNC, which setting the clock brings back), or, where a sandbox refuses adjtimex(),
+// systemd-timesyncd.
+class SystemClock final : public Clock {
+ public:
+  std::int64_t wall_ns() const override { return read_clock_ns(CLOCK_REALTIME); }
+  std::int64_t boot_ns() const override { return read_clock_ns(CLOCK_BOOTTIME); }
+
+  ClockTrust trust() const override {
+    return wall_ns() > build_time_ns() || synchronised() ? ClockTrust::Trusted
+                                                         : ClockTrust::Untrusted;
+  }
+
+  bool synchronised() const override {
+    timex state{};  // modes 0: only asks
+    const int answer = adjtimex(&state);
+    if (answer >= 0) return answer != TIME_ERROR && !(state.status & STA_UNSYNC);
+    return engine::was_synchronised(engine::kTimesyncdMark, wall_ns());
+  }
+};
+
+}  // namespace
+
+std::int64_t build_time_ns() {
+  return std::int64_t{EC_BUILD_UNIX_SECONDS} * kNanosecondsPerSecond;
+}
+
+Clock& system_clock() {
+  static SystemClock clock;
+  return clock;
+}
+
+}  // namespace edgecase
+
+namespace edgecase::engine {
+namespace {
+
+constexpr std::size_t kStepBytes = 32;
+constexpr std::size_t kChunkBytes = 64u << 10;
+
+// Pieces that are free lead to one another.
+struct Free {
+  Free* next;
+};
+
+struct Pool {
+  Mutex mutex;
+  std::array<Free*, kLockedPieceMaxBytes / kStepBytes + 1> free EC_GUARDED_BY(mutex){};
+  char* rest EC_GUARDED_BY(mutex) = nullptr;  // of the last chunk
+  std::size_t rest_bytes EC_GUARDED_BY(mutex) = 0;
+};
+
+// Never destroyed: keys may be given back at the very end.
+Pool& pool() {
+  static Pool& all = *new Pool;
+  return all;
+}
+
+std::size_t steps_of(std::size_t size) {
+  return (size + kStepBytes - 1) / kStepBytes;
+}
+
+bool new_chunk(Pool& from) EC_REQUIRES(from.mutex) {
+  void* const chunk =
+      mmap(nullptr, kChunkBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (chunk == MAP_FAILED) return false;
+  static_cast<void>(lock_in_memory(chunk, kChunkBytes));
+  from.rest = static_cast<char*>(chunk);
+  from.rest_bytes = kChunkBytes;
+  return true;
+}
+
+}  // namespace
+
+bool lock_in_memory(const void* object, std::size_t size) {
+  const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
+  const std::uintptr_t begin = reinterpret_cast<std::uintptr_t>(object) / page * page;
+  const std::uintptr_t end =
+      (reinterpret_cast<std::uintptr_t>(object) + size + page - 1) / page * page;
+  void* const pages = reinterpret_cast<void*>(begin);
+  const bool is_left_out = madvise(pages, end - begin, MADV_DONTDUMP) == 0;
+  return mlock(pages, end - begin) == 0 && is_left_out;
+}
+
+void* allocate_locked(std::size_t size) {
+  const std::size_t steps = steps_of(size);
+  if (steps * kStepBytes > kLockedPieceMaxBytes) return nullptr;
+  Pool& from = pool();
+  const MutexLock lock(from.mutex);
+  if (Free* const piece = from.free[steps]; piece != nullptr) {
+    from.free[steps] = piece->next;
+    return piece;
+  }
+  // What is left of a chunk is less than one piece: it stays unused.
+  if (from.rest_bytes < steps * kStepBytes && !new_chunk(from)) return nullptr;
+  char* const piece = from.rest;
+  from.rest += steps * kStepBytes;
+  from.rest_bytes -= steps * kStepBytes;
+  return piece;
+}
+
+void release_locked(void* memory, std::size_t size) {
+  ::explicit_bzero(memory, size);
+  Pool& to = pool();
+  const MutexLock lock(to.mutex);
+  Free*& first = to.free[steps_of(size)];
+  auto* const piece = static_cast<Free*>(memory);
+  piece->next = first;
+  first = piece;
+}
+
+}  // namespace edgecase::engine

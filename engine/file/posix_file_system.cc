@@ -14,9 +14,7 @@
 #include <utility>
 
 #include "edgecase/file_system.h"
-#include "file/descriptor.h"
-#include "file/drive_facts.h"
-#include "file/posix_mapped_file.h"
+#include "file/posix_file_system.h"
 
 namespace edgecase {
 namespace {

@@ -1,4 +1,4 @@
-#include "file/posix_mapped_file.h"
+#include "file/posix_file_system.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>

@@ -18,7 +18,7 @@
 //                40     8  number of the log before it, 0 for none
 //                48     8  bytes of records the log before it ended with
 //                56     8  salt of this log; of one that lies twice in its file kDoubledLogSalt
-//                          (doubled_log.h)
+//                          (log.h)
 //                64     4  crc32c of bytes 0..63
 //                68     4  zero
 //
@@ -88,7 +88,7 @@
 #include "base/coding.h"
 #include "base/hash.h"
 #include "crypto/file_cipher.h"
-#include "log/log_writer.h"
+#include "log/log.h"
 
 namespace edgecase::engine {
 

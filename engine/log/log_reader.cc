@@ -1,4 +1,4 @@
-#include "log/log_reader.h"
+#include "log/log.h"
 
 #include <algorithm>
 #include <cstring>

@@ -6,7 +6,6 @@
 #include "base/check.h"
 #include "base/coding.h"
 #include "base/hash.h"
-#include "metadata/bloom_filter.h"
 #include "metadata/number_summary.h"
 
 namespace edgecase::engine {

@@ -10,7 +10,7 @@
 //                8        varint: records; the records, their item key ranges ascending and
 //                disjoint
 //                         filters of the records that have one, in their order, without gaps; each:
-//                         1 byte: probes a key; then its bits (bloom_filter.h)
+//                         1 byte: probes a key; then its bits (umeta_block.h)
 //
 //   Of an encrypted table bytes 4 to the end are sealed, their place the block's offset.
 //

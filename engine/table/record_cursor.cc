@@ -5,7 +5,7 @@
 
 #include "base/check.h"
 #include "base/coding.h"
-#include "metadata/bloom_filter.h"
+#include "metadata/umeta_block.h"
 
 namespace edgecase::engine {
 

@@ -1,7 +1,10 @@
 #include "table/table_cache.h"
 
+#include <algorithm>
 #include <utility>
 
+#include "base/hash.h"
+#include "edgecase/mutex.h"
 #include "table/record_cursor.h"
 #include "table/table_cursor.h"
 #include "table/table_files.h"
@@ -112,6 +115,262 @@ void TableCache::resize(std::uint64_t cache_bytes) {
 
 std::uint64_t TableCache::used_bytes() const {
   return files_->used_bytes();
+}
+
+namespace {
+
+constexpr std::uint64_t kShardBytesMin = 512u << 10;
+constexpr std::uint64_t kShardCountMax = 16;
+constexpr std::uint64_t kEntryOverheadBytes = 128;  // slot, map node, control block
+// Passes of the hand that an object stays without being asked for again.
+constexpr std::uint8_t kItemPasses = 1;
+constexpr std::uint8_t kRecordsPasses = 4;
+constexpr std::uint64_t kObjectShareMax = 4;  // no object over a quarter of its shard
+// A shard remembers a miss for each of so many bytes of its capacity.
+constexpr std::uint64_t kBytesPerMiss = 1u << 10;
+
+struct Key {
+  std::uint64_t file_number = 0;
+  std::uint64_t offset = 0;
+  friend bool operator==(const Key&, const Key&) = default;
+};
+
+std::uint64_t hash_of(const Key& key) {
+  return mix64(key.file_number * 0x9e3779b97f4a7c15 + key.offset);
+}
+
+// Which slot holds a key: open addressing with linear probing, at most half full. A cell knows the
+// low half of its key's hash, so that slots are looked at when they are the one.
+class SlotIndex {
+ public:
+  static constexpr std::uint32_t kNone = UINT32_MAX;
+
+  // `is_it(slot)` tells whether the slot holds the key.
+  template <typename IsIt>
+  std::uint32_t find(std::uint64_t hash, const IsIt& is_it) const {
+    const auto tag = static_cast<std::uint32_t>(hash);
+    for (std::size_t at = tag & mask(); cells_[at].slot != kNone; at = (at + 1) & mask())
+      if (cells_[at].tag == tag && is_it(cells_[at].slot)) return cells_[at].slot;
+    return kNone;
+  }
+
+  // The key is not there yet.
+  void insert(std::uint64_t hash, std::uint32_t slot) {
+    if (2 * (count_ + 1) > cells_.size()) grow();
+    place({static_cast<std::uint32_t>(hash), slot});
+    ++count_;
+  }
+
+  // It is there.
+  void erase(std::uint64_t hash, std::uint32_t slot) {
+    std::size_t hole = static_cast<std::uint32_t>(hash) & mask();
+    while (cells_[hole].slot != slot) hole = (hole + 1) & mask();
+    // What was pushed behind its place moves up, so that no search ends early.
+    for (std::size_t at = (hole + 1) & mask(); cells_[at].slot != kNone; at = (at + 1) & mask()) {
+      const std::size_t home = cells_[at].tag & mask();
+      if (((at - home) & mask()) < ((at - hole) & mask())) continue;
+      cells_[hole] = cells_[at];
+      hole = at;
+    }
+    cells_[hole] = Cell();
+    --count_;
+  }
+
+ private:
+  struct Cell {
+    std::uint32_t tag = 0;
+    std::uint32_t slot = kNone;
+  };
+
+  std::size_t mask() const { return cells_.size() - 1; }
+  void place(const Cell& cell) {
+    std::size_t at = cell.tag & mask();
+    while (cells_[at].slot != kNone) at = (at + 1) & mask();
+    cells_[at] = cell;
+  }
+  void grow() {
+    const std::vector<Cell> before = std::exchange(cells_, std::vector<Cell>(2 * cells_.size()));
+    for (const Cell& cell : before)
+      if (cell.slot != kNone) place(cell);
+  }
+
+  std::vector<Cell> cells_ = std::vector<Cell>(64);  // a power of two
+  std::size_t count_ = 0;
+};
+
+}  // namespace
+
+class BlockCache::Shard {
+ public:
+  explicit Shard(std::uint64_t capacity_bytes)
+      : capacity_bytes_(capacity_bytes), misses_(1 + capacity_bytes / kBytesPerMiss) {}
+
+  std::shared_ptr<const void> find(const Key& key) EC_EXCLUDES(mutex_) {
+    MutexLock lock(mutex_);
+    return find_locked(key, hash_of(key));
+  }
+
+  std::shared_ptr<const void> find_or_note(const Key& key, std::uint64_t bytes, bool& admits)
+      EC_EXCLUDES(mutex_) {
+    const std::uint64_t hash = hash_of(key);
+    MutexLock lock(mutex_);
+    auto found = find_locked(key, hash);
+    admits = found == nullptr && note_miss(hash, bytes);
+    return found;
+  }
+
+  void insert(const Key& key, std::shared_ptr<const void> object, std::uint64_t bytes,
+              CacheClass cache_class) EC_EXCLUDES(mutex_) {
+    bytes += kEntryOverheadBytes;
+    // Evicted objects are destroyed after the lock is gone.
+    std::vector<std::shared_ptr<const void>> evicted;
+    MutexLock lock(mutex_);
+    if (bytes > capacity_bytes_ / kObjectShareMax) return;
+    if (find_slot(key, hash_of(key)) != SlotIndex::kNone) return;
+    while (used_bytes_ + bytes > capacity_bytes_) evicted.push_back(evict_one());
+    std::size_t index = slots_.size();
+    if (free_.empty()) {
+      slots_.emplace_back();
+    } else {
+      index = free_.back();
+      free_.pop_back();
+    }
+    const bool records = cache_class == CacheClass::Records;
+    slots_[index] = {key, std::move(object), bytes, records ? kRecordsPasses : kItemPasses,
+                     records ? kRecordsPasses : std::uint8_t{0}};
+    index_.insert(hash_of(key), static_cast<std::uint32_t>(index));
+    used_bytes_ += bytes;
+    lock.unlock();
+  }
+
+  void erase_file(std::uint64_t file_number) EC_EXCLUDES(mutex_) {
+    MutexLock lock(mutex_);
+    for (std::size_t i = 0; i < slots_.size(); ++i)
+      if (slots_[i].object && slots_[i].key.file_number == file_number) release(i);
+  }
+
+  void set_capacity(std::uint64_t capacity_bytes) EC_EXCLUDES(mutex_) {
+    std::vector<std::shared_ptr<const void>> evicted;  // destroyed after the lock is gone
+    MutexLock lock(mutex_);
+    capacity_bytes_ = capacity_bytes;
+    while (used_bytes_ > capacity_bytes_) evicted.push_back(evict_one());
+    lock.unlock();
+  }
+
+  std::uint64_t used_bytes() const EC_EXCLUDES(mutex_) {
+    MutexLock lock(mutex_);
+    return used_bytes_;
+  }
+
+ private:
+  struct Slot {
+    Key key;
+    std::shared_ptr<const void> object;  // null: free
+    std::uint64_t bytes = 0;
+    std::uint8_t passes_when_asked = kItemPasses;
+    std::uint8_t passes = 0;  // of the hand, that it still stays
+  };
+
+  std::shared_ptr<const void> find_locked(const Key& key, std::uint64_t hash) EC_REQUIRES(mutex_) {
+    const std::uint32_t found = find_slot(key, hash);
+    if (found == SlotIndex::kNone) return nullptr;
+    Slot& slot = slots_[found];
+    slot.passes = slot.passes_when_asked;
+    return slot.object;
+  }
+
+  // Whether what is not there is worth keeping.
+  bool note_miss(std::uint64_t hash, std::uint64_t bytes) EC_REQUIRES(mutex_) {
+    if (used_bytes_ + bytes + kEntryOverheadBytes <= capacity_bytes_) return true;
+    const auto tag = static_cast<std::uint32_t>(hash);
+    std::uint32_t& miss = misses_[(hash >> 32) / kShardCountMax % misses_.size()];
+    if (miss == tag) return true;
+    miss = tag;
+    return false;
+  }
+
+  std::uint32_t find_slot(const Key& key, std::uint64_t hash) const EC_REQUIRES(mutex_) {
+    // The analysis of locks does not look into a closure.
+    const Slot* const slots = slots_.data();
+    return index_.find(hash, [&](std::uint32_t slot) { return slots[slot].key == key; });
+  }
+
+  // Something is in the shard.
+  std::shared_ptr<const void> evict_one() EC_REQUIRES(mutex_) {
+    for (;; hand_ = (hand_ + 1) % slots_.size()) {
+      Slot& slot = slots_[hand_];
+      if (!slot.object) continue;
+      if (slot.passes == 0) break;
+      --slot.passes;
+    }
+    // On from here: else what comes into this slot would be the next to go.
+    const std::size_t index = hand_;
+    hand_ = (hand_ + 1) % slots_.size();
+    return release(index);
+  }
+
+  std::shared_ptr<const void> release(std::size_t index) EC_REQUIRES(mutex_) {
+    Slot& slot = slots_[index];
+    used_bytes_ -= slot.bytes;
+    index_.erase(hash_of(slot.key), static_cast<std::uint32_t>(index));
+    free_.push_back(index);
+    return std::move(slot.object);
+  }
+
+  mutable Mutex mutex_;
+  std::uint64_t capacity_bytes_ EC_GUARDED_BY(mutex_);
+  SlotIndex index_ EC_GUARDED_BY(mutex_);
+  std::vector<Slot> slots_ EC_GUARDED_BY(mutex_);
+  std::vector<std::size_t> free_ EC_GUARDED_BY(mutex_);
+  std::vector<std::uint32_t> misses_ EC_GUARDED_BY(mutex_);  // low halves of hashes, of the latest
+  std::size_t hand_ EC_GUARDED_BY(mutex_) = 0;
+  std::uint64_t used_bytes_ EC_GUARDED_BY(mutex_) = 0;
+};
+
+BlockCache::BlockCache(std::uint64_t capacity_bytes) {
+  const std::uint64_t count =
+      std::clamp<std::uint64_t>(capacity_bytes / kShardBytesMin, 1, kShardCountMax);
+  for (std::uint64_t i = 0; i < count; ++i)
+    shards_.push_back(std::make_unique<Shard>(capacity_bytes / count));
+}
+
+BlockCache::~BlockCache() = default;
+
+BlockCache::Shard& BlockCache::shard_of(std::uint64_t file_number, std::uint64_t offset) {
+  // The low bits choose the bucket within a shard.
+  return *shards_[(hash_of({file_number, offset}) >> 32) % shards_.size()];
+}
+
+std::shared_ptr<const void> BlockCache::find_object(std::uint64_t file_number,
+                                                    std::uint64_t offset) {
+  return shard_of(file_number, offset).find({file_number, offset});
+}
+
+std::shared_ptr<const void> BlockCache::find_or_note_object(std::uint64_t file_number,
+                                                            std::uint64_t offset,
+                                                            std::uint64_t bytes, bool& admits) {
+  return shard_of(file_number, offset).find_or_note({file_number, offset}, bytes, admits);
+}
+
+void BlockCache::insert(std::uint64_t file_number, std::uint64_t offset,
+                        std::shared_ptr<const void> object, std::uint64_t bytes,
+                        CacheClass cache_class) {
+  shard_of(file_number, offset)
+      .insert({file_number, offset}, std::move(object), bytes, cache_class);
+}
+
+void BlockCache::erase_file(std::uint64_t file_number) {
+  for (const auto& shard : shards_) shard->erase_file(file_number);
+}
+
+void BlockCache::set_capacity(std::uint64_t capacity_bytes) {
+  for (const auto& shard : shards_) shard->set_capacity(capacity_bytes / shards_.size());
+}
+
+std::uint64_t BlockCache::used_bytes() const {
+  std::uint64_t bytes = 0;
+  for (const auto& shard : shards_) bytes += shard->used_bytes();
+  return bytes;
 }
 
 }  // namespace edgecase::engine

@@ -6,7 +6,7 @@
 // stays and may hold the failed edit, so files that a failed edit names must be kept until a later
 // one succeeds. Opening changes nothing: the first edit after it starts a new manifest.
 //
-// A manifest lies twice in its file (log/doubled_log.h): damage of one copy loses nothing, is told,
+// A manifest lies twice in its file (log/log.h): damage of one copy loses nothing, is told,
 // and goes with the next manifest. One of an older version that lies there once is read as well.
 //
 // CURRENT holds the name of the manifest and a line feed; CURRENT.copy, which is written before it,
@@ -29,7 +29,7 @@
 #include "edgecase/engine.h"
 #include "edgecase/mutex.h"
 #include "edgecase/write_batch.h"
-#include "log/doubled_log.h"
+#include "log/log.h"
 #include "version/version.h"
 
 namespace edgecase::engine {

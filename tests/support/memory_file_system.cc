@@ -4,7 +4,7 @@
 #include <cerrno>
 
 #include "base/check.h"
-#include "file/descriptor.h"
+#include "file/posix_file_system.h"
 #include "support/memory_file_system_inside.h"
 
 namespace edgecase::test {

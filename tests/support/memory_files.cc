@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "file/descriptor.h"
+#include "file/posix_file_system.h"
 #include "support/memory_file_system_inside.h"
 
 namespace edgecase::test {

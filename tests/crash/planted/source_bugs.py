@@ -32,7 +32,7 @@ BUGS = {
         "  edit.erasures = erasures;\n",
         "  if (!planted(PlantedSource::ErasureLostByManifest)) edit.erasures = erasures;\n"),
     "SecondCopyUnread": (
-        "doubled_log.cc",
+        "log_writer.cc",
         "  const bool further = second.end_bytes > first.end_bytes;\n",
         "  const bool further = second.end_bytes > first.end_bytes &&\n"
         "                       !planted(PlantedSource::SecondCopyUnread);\n"),
@@ -80,7 +80,7 @@ BUGS = {
         "  if (planted(PlantedSource::ExpiredStaysInFiles) || purge.expiry.empty())\n"
         "    return Offer::none();\n"),
     "DroppedByOldRules": (
-        "purge.cc",
+        "due_sources.cc",
         "         !expiry.rules()->changed_since(first, last, file.rule_epoch);\n",
         "         (planted(PlantedSource::DroppedByOldRules) ||\n"
         "          !expiry.rules()->changed_since(first, last, file.rule_epoch));\n"),
@@ -90,12 +90,12 @@ BUGS = {
         "  if (planted(PlantedSource::ExpiredStaysInLog)) return true;\n"
         "  if (!store_.wal.holds_expired(now_ns)) return true;\n"),
     "ExpiryFollowsJump": (
-        "expiry_clock.cc",
+        "retention_rules.cc",
         "  if (wall_ns - expected_ns <= kJumpMaxNs) return true;\n",
         "  if (planted(PlantedSource::ExpiryFollowsJump)) return true;\n"
         "  if (wall_ns - expected_ns <= kJumpMaxNs) return true;\n"),
     "ExpiryBelievesStart": (
-        "expiry_clock.cc",
+        "retention_rules.cc",
         "  if (mark_ns == kNoMarkNs) return;\n",
         "  if (planted(PlantedSource::ExpiryBelievesStart) || mark_ns == kNoMarkNs) return;\n"),
     "StatisticsShadowed": (

@@ -9,8 +9,7 @@
 #include "engine/check/recording_observer.h"
 #include "engine/core/engine_fixture.h"
 #include "file/file_names.h"
-#include "log/log_reader.h"
-#include "log/log_writer.h"
+#include "log/log.h"
 #include "support/memory_file_system.h"
 #include "value/value_table.h"
 

@@ -6,7 +6,7 @@
 #include "edgecase/store_check.h"
 #include "engine/check/recording_observer.h"
 #include "engine/core/expiring_store.h"
-#include "log/doubled_log.h"
+#include "log/log.h"
 
 namespace edgecase::engine {
 namespace {

@@ -7,7 +7,7 @@
 #include "engine/check/recording_observer.h"
 #include "engine/core/engine_fixture.h"
 #include "file/file_names.h"
-#include "log/doubled_log.h"
+#include "log/log.h"
 #include "support/test_share.h"
 
 namespace edgecase::engine {

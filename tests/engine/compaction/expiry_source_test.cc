@@ -1,5 +1,5 @@
 // When the bytes of what has expired go, and that nothing else does.
-#include "compaction/purge.h"
+#include "compaction/due_sources.h"
 
 #include <cerrno>
 #include <functional>

@@ -2,8 +2,7 @@
 
 #include <cmath>
 
-#include "compaction/garbage_estimate.h"
-#include "compaction/picker.h"
+#include "compaction/merge_plan.h"
 #include "compaction/useful_sources.h"
 #include "engine/compaction/source_fixture.h"
 

@@ -5,8 +5,8 @@
 
 #include <map>
 
-#include "compaction/picker.h"
-#include "compaction/purge.h"
+#include "compaction/due_sources.h"
+#include "compaction/merge_plan.h"
 #include "engine/table/table_test_store.h"
 
 namespace edgecase::engine {

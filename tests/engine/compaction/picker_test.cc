@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <memory>
 
-#include "compaction/picker.h"
+#include "compaction/merge_plan.h"
 #include "edgecase/random.h"
 #include "engine/compaction/slices_fixture.h"
 #include "support/test_seed.h"

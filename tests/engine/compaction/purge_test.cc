@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "compaction/purge.h"
+#include "compaction/due_sources.h"
 #include "edgecase/random.h"
 #include "support/test_seed.h"
 

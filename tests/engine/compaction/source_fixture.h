@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
-#include "compaction/garbage_estimate.h"
 #include "compaction/merge_job.h"
+#include "compaction/useful_sources.h"
 #include "compaction/work_source.h"
 #include "engine/table/table_test_store.h"
 #include "support/manual_clock.h"

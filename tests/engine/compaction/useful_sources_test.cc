@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "compaction/picker.h"
+#include "compaction/merge_plan.h"
 #include "compaction/useful_sources.h"
 #include "engine/compaction/slices_fixture.h"
 #include "engine/compaction/source_fixture.h"

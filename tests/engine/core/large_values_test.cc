@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::uint64_t kMebibyte = 1u << 20;
 
-// Keys as those of readings: strips take them where they come in order (buffer/series_strips.h).
+// Keys as those of readings: strips take them where they come in order (buffer/memtable.h).
 Bytes large_key(std::uint64_t number) {
   Bytes key = "dev-sens";
   for (int shift = 56; shift >= 0; shift -= 8) key.push_back(static_cast<char>(number >> shift));

@@ -8,7 +8,7 @@
 #include "base/hash.h"
 #include "engine/core/engine_fixture.h"
 #include "file/file_names.h"
-#include "log/doubled_log.h"
+#include "log/log.h"
 
 namespace edgecase::test {
 namespace {

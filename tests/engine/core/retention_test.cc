@@ -2,7 +2,7 @@
 #include <cerrno>
 #include <vector>
 
-#include "compaction/purge.h"
+#include "compaction/due_sources.h"
 #include "engine/core/expiring_store.h"
 #include "engine/core/secrets.h"
 

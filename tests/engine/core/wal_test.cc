@@ -10,7 +10,7 @@
 #include "edgecase/random.h"
 #include "edgecase/write_batch.h"
 #include "file/file_names.h"
-#include "log/log_reader.h"
+#include "log/log.h"
 #include "support/memory_file_system.h"
 
 namespace edgecase::engine {

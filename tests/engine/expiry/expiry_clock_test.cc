@@ -1,6 +1,6 @@
 // By which time entries expire, while a machine's clock stands, leaps and is not trusted.
 
-#include "expiry/expiry_clock.h"
+#include "expiry/retention_rules.h"
 
 #include <doctest/doctest.h>
 

@@ -3,7 +3,6 @@
 #include <doctest/doctest.h>
 
 #include "engine/core/expiring_store.h"
-#include "expiry/expiry_clock.h"
 #include "support/manual_clock.h"
 
 namespace edgecase::engine {

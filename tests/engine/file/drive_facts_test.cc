@@ -1,6 +1,6 @@
 // Which drives overwrite in place, by what the kernel says of them; a real drive in
 // tests/flow/file_systems_flow_test.py.
-#include "file/drive_facts.h"
+#include "file/posix_file_system.h"
 
 #include <doctest/doctest.h>
 

@@ -11,8 +11,8 @@
 
 #include "base/coding.h"
 #include "edgecase/random.h"
-#include "file/descriptor.h"
 #include "file/file_remover.h"
+#include "file/posix_file_system.h"
 #include "support/memory_file_system.h"
 #include "support/temp_directory.h"
 #include "support/test_seed.h"

@@ -11,8 +11,7 @@
 
 #include "edgecase/file_system.h"
 #include "edgecase/random.h"
-#include "file/descriptor.h"
-#include "file/posix_mapped_file.h"
+#include "file/posix_file_system.h"
 #include "support/temp_directory.h"
 #include "support/test_seed.h"
 

@@ -12,7 +12,7 @@
 #include <string>
 #include <thread>
 
-#include "file/posix_mapped_file.h"
+#include "file/posix_file_system.h"
 #include "support/temp_directory.h"
 
 using namespace edgecase;

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "edgecase/random.h"
-#include "file/posix_mapped_file.h"
+#include "file/posix_file_system.h"
 #include "support/memory_file_system.h"
 #include "support/temp_directory.h"
 #include "support/test_seed.h"

@@ -5,7 +5,7 @@
 
 #include <fstream>
 
-#include "file/system_clock.h"
+#include "file/machine.h"
 #include "support/temp_directory.h"
 
 namespace edgecase::engine {

@@ -4,9 +4,8 @@
 
 #include "crypto/key_ring.h"
 #include "edgecase/random.h"
+#include "log/log.h"
 #include "log/log_format.h"
-#include "log/log_reader.h"
-#include "log/log_writer.h"
 #include "support/memory_file_system.h"
 #include "support/test_seed.h"
 

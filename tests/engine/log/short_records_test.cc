@@ -6,9 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "log/log.h"
 #include "log/log_format.h"
-#include "log/log_reader.h"
-#include "log/log_writer.h"
 #include "support/memory_file_system.h"
 
 using namespace edgecase;

@@ -1,4 +1,4 @@
-#include "metadata/bloom_filter.h"
+#include "metadata/umeta_block.h"
 
 #include <doctest/doctest.h>
 

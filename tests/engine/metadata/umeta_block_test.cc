@@ -11,7 +11,6 @@
 
 #include "base/coding.h"
 #include "edgecase/random.h"
-#include "metadata/bloom_filter.h"
 #include "support/test_seed.h"
 
 namespace edgecase::engine {

@@ -9,7 +9,7 @@
 #include "engine/core/engine_fixture.h"
 #include "engine/version/some_edits.h"
 #include "file/file_names.h"
-#include "log/doubled_log.h"
+#include "log/log.h"
 #include "log/log_format.h"
 #include "support/memory_file_system.h"
 #include "support/test_share.h"

@@ -1,22 +1,146 @@
-// Files of the machine's file system that are mapped into memory: PosixMappedFile is read (a
-// table), PosixLogFile is written over (the log). Between memory and a mapping bytes are copied by
-// functions that survive a drive which fails under it.
+// The parts of the machine's file system: descriptors and joint syncs (descriptor.cc), files that
+// are mapped into memory (posix_mapped_file.cc), and what a drive does when it is overwritten
+// (drive_facts.cc). PosixMappedFile is read (a table), PosixLogFile is written over (the log);
+// between memory and a mapping bytes are copied by functions that survive a drive which fails.
 #pragma once
 
+#include <linux/aio_abi.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
+#include <functional>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
+#include <utility>
 
 #include "edgecase/bytes.h"
 #include "edgecase/file_system.h"
 #include "edgecase/mutex.h"
-#include "file/descriptor.h"
+#include "edgecase/status.h"
 
 namespace edgecase::engine {
+
+// An open file descriptor that closes itself, and the system calls on one that have to be repeated:
+// interrupted by a signal, or done in part.
+
+class Descriptor {
+ public:
+  Descriptor() = default;
+  explicit Descriptor(int number) : number_(number) {}
+  ~Descriptor() {
+    // Not repeated when interrupted: on Linux the number is free again whatever close() says.
+    if (number_ >= 0) ::close(number_);
+  }
+  Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
+  Descriptor& operator=(Descriptor&& other) noexcept {
+    std::swap(number_, other.number_);
+    return *this;
+  }
+
+  int number() const { return number_; }
+
+ private:
+  int number_ = -1;
+};
+
+// "cannot write /d/1.val: No space left on device", with the code that `error` (an errno) stands
+// for: OutOfSpace for a full drive or quota, IoError for a drive that fails or takes no writes,
+// NotFound, AlreadyExists, NotAllowed, Busy for a limit of the system, InvalidArgument.
+Status errno_status(int error, std::string_view action, const std::string& path);
+
+// open(2) with O_CLOEXEC. New files are for the owner and its group to read.
+Result<Descriptor> open_descriptor(const std::string& path, int flags);
+Status write_whole(const Descriptor& file, std::uint64_t offset, ByteView bytes,
+                   const std::string& path);
+// Fewer than `size` only at the end of the file.
+Result<std::size_t> read_whole(const Descriptor& file, std::uint64_t offset, std::size_t size,
+                               char* buffer, const std::string& path);
+// The same into two places, the second behind the first.
+Result<std::size_t> read_two_whole(const Descriptor& file, std::uint64_t offset,
+                                   std::span<char> first, std::span<char> second,
+                                   const std::string& path);
+Status sync_data(const Descriptor& file, const std::string& path);   // fdatasync
+Status sync_whole(const Descriptor& file, const std::string& path);  // fsync
+// The kernel begins to write out what is dirty in the range, without anyone waiting for it. A
+// failure shows in the next sync.
+void begin_write_out(const Descriptor& file, std::uint64_t offset, std::uint64_t size);
+Result<std::uint64_t> size_of(const Descriptor& file, const std::string& path);
+
+struct FileToSync {
+  const Descriptor* file = nullptr;
+  const std::string* path = nullptr;  // for messages
+  Status* status = nullptr;           // Ok: what was written before is durable
+};
+
+// Syncs many files together: the kernel is handed all of them at once (asynchronous I/O, which
+// syncs since Linux 4.18) and asks the drive no more often than for one or two of them, where each
+// sync by itself would ask it, wait, and be woken. Where the system does not do that they are
+// synced one after the other. Thread-safe.
+class JointSync {
+ public:
+  JointSync() = default;
+  ~JointSync();
+  JointSync(const JointSync&) = delete;
+  JointSync& operator=(const JointSync&) = delete;
+
+  void sync(std::span<const FileToSync> files);
+
+  static constexpr std::size_t kAtOnce = 64;
+
+ private:
+  // Answers how many of these, the first ones, the kernel took; all of them are done.
+  std::size_t sync_some(std::span<const FileToSync> files) EC_REQUIRES(mutex_);
+
+  Mutex mutex_;  // held across I/O
+  // Made when it is first needed and kept: to give it back takes the kernel longer than a sync.
+  aio_context_t context_ EC_GUARDED_BY(mutex_) = 0;
+};
+
+// Memory for reads and writes past the page cache (O_DIRECT).
+
+// The alignment of memory, sizes and offsets in files: no drive in use asks for more.
+inline constexpr std::uint64_t kDirectBlockBytes = 4096;
+
+struct FreeMemory {
+  void operator()(char* memory) const { std::free(memory); }
+};
+using DirectMemory = std::unique_ptr<char, FreeMemory>;
+
+// Whole blocks; null when there is no memory.
+inline DirectMemory take_direct_memory(std::uint64_t bytes) {
+  return DirectMemory(static_cast<char*>(std::aligned_alloc(kDirectBlockBytes, bytes)));
+}
+
+// Reading and overwriting files of the machine's file system past the page cache (O_DIRECT): what
+// is cached is neither asked nor replaced, and zeros wait for no writeback. Where a file system
+// does not know that, and for what is less than a block, they go through the cache. Stateless, but
+// for the open file.
+class PosixDirectFile final : public RandomAccessFile {
+ public:
+  static Result<std::unique_ptr<RandomAccessFile>> open(const std::string& path);
+
+  // At any offset and size; takes as much memory as it reads, for the length of the call.
+  Result<std::size_t> read(std::uint64_t offset, std::size_t size, char* buffer) const override;
+  std::uint64_t size_bytes() const override { return size_; }
+  const std::string& path() const override { return path_; }
+
+ private:
+  PosixDirectFile(Descriptor file, std::string path, std::uint64_t size)
+      : file_(std::move(file)), path_(std::move(path)), size_(size) {}
+
+  const Descriptor file_;
+  const std::string path_;
+  const std::uint64_t size_;
+};
+
+// As FileSystem::overwrite(). Takes 256 KiB of memory for the length of the call.
+void overwrite_posix(std::span<Overwriting> stretches, JointSync& syncs);
 
 // Copies into a file that is mapped, or out of it. Where the drive cannot give a page, since it is
 // full, away or has failed, the kernel raises SIGBUS: that is the copy's failure here, and not the
@@ -176,5 +300,41 @@ class PosixLogFile final : public LogFile {
   Mutex mutex_;
   Status failure_ EC_GUARDED_BY(mutex_);
 };
+
+// Tells whether a drive of this machine overwrites in place; what a certificate of erasure may say
+// depends on it. The kernel's answers decide: of the file system (statfs, mountinfo, statx) and of
+// the devices below it (/sys), also where the service's sandbox hides most of /proc. A drive of
+// which that is not known does not count as one.
+
+// What is known of a file system before it is judged.
+struct DriveProbe {
+  std::uint64_t magic = 0;       // statfs f_type
+  std::string type = {};         // of mountinfo: "ext4", "ext3"; empty: no mount is to be seen
+  std::string options = {};      // of its superblock, as there: "rw,nodelalloc"
+  std::string all_options = {};  // of /proc/fs/ext4, a line each; empty: hidden
+  std::uint32_t flags = 0;       // FS_IOC_GETFLAGS of the directory and what is in it, joined
+  bool is_realtime = false;      // of XFS: a file lies on its real-time device
+  // Whether a file of ext4 takes writes past the page cache: not where it journals data. Nothing: a
+  // kernel before 6.1, or there is no file.
+  std::optional<bool> has_direct_writes = std::nullopt;
+  std::uint64_t swap_bytes = 0;  // of the machine
+};
+
+// Without `id`, and as if the devices below it did what they are told.
+DriveFacts judge_file_system(const DriveProbe& probe);
+
+// Where the kernel tells of devices and mounts; tests have a copy of their own.
+struct KernelTree {
+  std::string sys = "/sys";
+  std::string proc = "/proc";
+};
+
+// Judges the device with these numbers and all that it lies on. `of_file` judges the file system of
+// the file behind a loop device.
+DriveFacts judge_device(const KernelTree& kernel, unsigned major_number, unsigned minor_number,
+                        const std::function<DriveFacts(const std::string&)>& of_file);
+
+// As FileSystem::drive_facts().
+DriveFacts look_at_drive(const std::string& directory);
 
 }  // namespace edgecase::engine
