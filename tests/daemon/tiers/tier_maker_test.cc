@@ -258,6 +258,36 @@ TEST_CASE("tiers: a window that a rule's change cuts goes on where it was") {
   CHECK(store.raw() == 0);
 }
 
+TEST_CASE("tiers: a finer tier begins at the mark, within a window that this cuts or at its edge") {
+  for (const std::int64_t every_ns : {7 * kMinute, 11 * kMinute, 40 * kMinute, 10 * kMinute}) {
+    CAPTURE(every_ns / kMinute);
+    TieredStore store;
+    store.write("temp", ten_hours());
+    store.set("*/*", "3h then 1h:forever");
+    store.pass();
+    // What is younger than the mark is there, no more: as if nothing had been before.
+    const auto ask = [&](Aggregate aggregate) {
+      wire::QueryRequest request = store.request("kitchen/temp", every_ns, aggregate);
+      request.from_ns = kNow - 3 * kHour - kHour;
+      return store.ask(request);
+    };
+    std::map<Aggregate, std::string> of_readings;
+    for (const Aggregate aggregate : kAnswered) of_readings[aggregate] = ask(aggregate);
+    store.set("*/*", "1h then " + std::to_string(every_ns / kMinute) + "m:forever");
+    for (std::int64_t hours = 0; hours < 5; ++hours) {
+      CAPTURE(hours);
+      store.engine.set_expiry_now_ns(kNow + hours * kHour);
+      store.pass();
+      for (const Aggregate aggregate : kAnswered) {
+        CAPTURE(wire::aggregate_name(aggregate));
+        CHECK(ask(aggregate) == of_readings[aggregate]);
+      }
+      CHECK(store.columns(kHour) == 0);
+    }
+    CHECK(store.raw() == 0);
+  }
+}
+
 TEST_CASE("tiers: while a copy comes in parts nothing of it is late") {
   TieredStore store;
   store.set("*/*", "1h then 1m:1d then 1h:forever");
