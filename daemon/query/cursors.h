@@ -92,6 +92,8 @@ class WindowCursor final : public ReadingCursor {
   bool is_in_window(std::int64_t time_ns) const {
     return time_ns >= window_first_ns_ && time_ns <= window_last_ns_;
   }
+  bool takes_sums() const;
+  void take_sum();
   bool take_summary();
   void note_time(std::int64_t time_ns);
   Status add_reading();

@@ -299,6 +299,61 @@ TEST_CASE("on the engine: windows of hours are answered by metadata, as by value
   compare(false);
 }
 
+TEST_CASE("on the engine: windows asked for again are those of decoded groups, and decode none") {
+  RealEngine real_engine;
+  Floor floor(*real_engine);
+  wire::ReadingBatch batch;
+  // Across 1970; of two decimals, whose sums are none of doubles.
+  for (std::int64_t i = 0; i < 9'000; ++i)
+    batch.readings.push_back({"default", "d", "s", (i - 5'000) * kEngineSecond,
+                              Value::of_float64(static_cast<double>(i * 7919 % 10'007) / 100)});
+  floor.ingest(batch);
+  REQUIRE((*real_engine).flush().ok());
+  std::uint64_t groups = 0;  // that were decoded last
+  const auto ask = [&](Aggregate aggregate, std::int64_t every_s, bool descending) {
+    wire::QueryRequest request;
+    request.from_ns = -4'983 * kEngineSecond;  // a group is cut
+    request.aggregate = aggregate;
+    request.every_ns = every_s * kEngineSecond;
+    request.descending = descending;
+    const std::uint64_t before = thread_reads().groups;
+    std::istringstream text(floor.query(request));
+    groups = thread_reads().groups - before;
+    std::vector<std::string> rows;
+    for (std::string line; std::getline(text, line);) rows.push_back(line);
+    if (descending) std::reverse(rows.begin(), rows.end());
+    return rows;
+  };
+  for (const std::int64_t every_s : {10, 7, 60}) {
+    for (const Aggregate aggregate : {Aggregate::Mean, Aggregate::Sum, Aggregate::Count}) {
+      CAPTURE(wire::aggregate_name(aggregate));
+      CAPTURE(every_s);
+      const auto decoded = ask(aggregate, every_s, true);
+      const std::uint64_t all = groups;
+      REQUIRE(all > 5);
+      for (int again = 0; again < 3; ++again) CHECK(ask(aggregate, every_s, false) == decoded);
+      CHECK(groups == 1);  // that is cut
+    }
+  }
+  // What is erased is in no sum.
+  const auto before = ask(Aggregate::Count, 10, false);
+  WriteBatch erasing;
+  const catalog::SeriesId id = floor.catalog->find("default", "d", "s")->id;
+  erasing.erase_range(id.namespace_id, wire::make_reading_key({id.device, id.sensor, 0}),
+                      wire::make_reading_key({id.device, id.sensor, 20 * kEngineSecond}));
+  REQUIRE((*real_engine).write(erasing, Durability::Sync).ok());
+  const auto after = ask(Aggregate::Count, 10, false);
+  CHECK(after == [&] {
+    auto left = before;
+    std::erase_if(left, [](const std::string& each) {
+      return each.find("1970-01-01T00:00:00.") != std::string::npos ||
+             each.find("1970-01-01T00:00:10.") != std::string::npos;
+    });
+    return left;
+  }());
+  CHECK(after.size() + 2 == before.size());
+}
+
 TEST_CASE("listings of many series tell what each by itself does") {
   RealEngine store;
   Floor f(*store);
