@@ -100,24 +100,6 @@ TEST_CASE("posix files: each failure has its code and names the path") {
   CHECK(files.create_file(directory / "a/b").status().code() == StatusCode::InvalidArgument);
 }
 
-TEST_CASE("posix files: errors of drives have the code that decides what happens next") {
-  struct Case {
-    int error;
-    StatusCode want;
-  };
-  for (const Case& c :
-       {Case{ENOSPC, StatusCode::OutOfSpace}, Case{EDQUOT, StatusCode::OutOfSpace},
-        Case{EROFS, StatusCode::IoError}, Case{EIO, StatusCode::IoError},
-        Case{ENODEV, StatusCode::IoError}, Case{ENXIO, StatusCode::IoError},
-        Case{EACCES, StatusCode::NotAllowed}, Case{EPERM, StatusCode::NotAllowed},
-        Case{EMFILE, StatusCode::Busy}, Case{ENAMETOOLONG, StatusCode::InvalidArgument}}) {
-    const Status status = engine::errno_status(c.error, "write", "/d/1.val");
-    CAPTURE(status.to_string());
-    CHECK(status.code() == c.want);
-    CHECK(status.message().find("cannot write /d/1.val: ") == 0);
-  }
-}
-
 TEST_CASE("posix files: a file that failed once stays failed") {
   // /dev/full takes no byte: the same answer as a full drive.
   if (::access("/dev/full", W_OK) != 0) {

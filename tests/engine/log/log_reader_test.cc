@@ -160,41 +160,6 @@ TEST_CASE("log: a file without a whole head holds no log, a newer format is refu
   CHECK(read_back(disk, kPath).open.code() == StatusCode::Unsupported);
 }
 
-TEST_CASE("log: fits() is exact, and the largest record that fits comes back") {
-  for (std::uint64_t payload : {0u, 1u, 7u, 8u, 9u, 100'000u, 300'000u}) {
-    CAPTURE(payload);
-    MemoryFileSystem disk({"/m"});
-    auto writer = begin_log(disk, 1, log_file_bytes_for(payload, false));
-    CHECK(writer->fits(payload));
-    CHECK_FALSE(writer->fits(payload + 8));
-    const Bytes whole(payload, 'w');
-    const ByteView view = whole;
-    const std::array<ByteView, 3> parts{view.substr(0, payload / 3), ByteView(),
-                                        view.substr(payload / 3)};
-    REQUIRE(writer->append(5, parts).ok());
-    CHECK_FALSE(writer->fits(0));
-    auto reader = LogReader::open(std::move(disk.open_file(kPath)).value());
-    const auto record = (*reader)->next();
-    REQUIRE(record.ok());
-    REQUIRE(record->has_value());
-    CHECK((*record)->payload == whole);
-    CHECK_FALSE((*reader)->next()->has_value());
-    CHECK((*reader)->end_bytes() == writer->appended_bytes());
-  }
-}
-
-TEST_CASE("log: after an error every call gives the same answer") {
-  MemoryFileSystem disk({"/m"});
-  auto writer = begin_log(disk, 1, 100'000);
-  REQUIRE(append(*writer, 1).ok());
-  disk.fail_nth(Operation::LogSync, 1, EIO, FaultMode::Once);
-  const Status first = writer->sync();
-  CHECK(first.code() == StatusCode::IoError);
-  CHECK(append(*writer, 2).message() == first.message());
-  CHECK(writer->sync().message() == first.message());
-  CHECK(writer->durable_bytes() == 0);
-}
-
 TEST_CASE("log: records of an earlier use of the file are never taken for its own") {
   MemoryFileSystem disk({"/m"});
   {
