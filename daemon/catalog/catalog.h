@@ -11,7 +11,7 @@
 // its device's until that one is durable, so a durable series has a durable device. Locks: `mutex_`
 // guards the tables, shared for lookups, and is never held across I/O; `creation_mutex_` makes
 // namespaces one at a time and is held while the engine does so. Order: creation_mutex_, then
-// mutex_.
+// mutex_. One class with many methods: each is a question about the same tables under one lock.
 #pragma once
 
 #include <algorithm>
@@ -164,7 +164,7 @@ class Catalog {
   // later under the same name is another. Errors: NotFound, NotAllowed (`_...`), the engine's.
   Status drop_namespace(std::string_view name) EC_EXCLUDES(creation_mutex_, mutex_);
   // User-visible ones and `_rejected`, sorted.
-  // Sorted. The default namespace is always there, empty before its first reading.
+  // The default namespace is always there, empty before its first reading.
   std::vector<std::string> namespaces() const;
 
   // Finds or creates the series of each reading: `ids[i]` is that of `readings[i]`. What is new
