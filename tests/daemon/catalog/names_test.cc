@@ -255,7 +255,8 @@ TEST_CASE("catalog: a damaged identity is said, and an erased one is gone") {
   CHECK(Catalog::open(lines.engine, {}).status().code() == StatusCode::Corruption);
 }
 
-TEST_CASE("catalog: 100,000 series of benchmarks' tag sets take a quarter of 64 MiB") {
+TEST_CASE("catalog: 100,000 series of benchmarks' tag sets take a quarter of 64 MiB" *
+          doctest::test_suite("bulk")) {
   // As TSBS has them: tags of ten thousand hosts or trucks, ten fields each.
   constexpr int kSets = 10'000, kFields = 10;
   const auto text_of = [](bool of_trucks, int first, int sets) {
