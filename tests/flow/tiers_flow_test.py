@@ -104,10 +104,13 @@ class Tiers(unittest.TestCase):
 
         until(lambda: self.raw() == 0, "readings to become windows")
         self.assertEqual(self.raw("attic"), 720)
-        # What was foretold of bytes is an estimate: half to twice of what is there.
+        # What was foretold of bytes is an estimate, of readings in the log: half to twice of what is there, as long as
+        # that is in the log, too. A flush may have made less of it.
         foretold = sum(each["bytes"] for each in preview["tiers"])
-        there = json.loads(self.ok("where", "kitchen", "--json").stdout)["window_bytes"]
-        self.assertTrue(there / 2 <= foretold <= there * 2, (foretold, there))
+        where = json.loads(self.ok("where", "kitchen", "--json").stdout)
+        self.assertLessEqual(where["window_bytes"], foretold * 2)
+        if {file["layer"] for file in where["files"]} == {"log"}:
+            self.assertLessEqual(foretold, where["window_bytes"] * 2)
         self.check_reports()
         for each in asked:
             rows, note = self.windows(*each)
