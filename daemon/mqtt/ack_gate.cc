@@ -124,6 +124,17 @@ bool AckGate::flush(std::int64_t timeout_ns) {
   return true;
 }
 
+bool AckGate::leave(std::int64_t timeout_ns) {
+  leave_until_ns_ = parts_.clock.boot_ns() + timeout_ns;
+  wake();
+  const MutexLock lock(mutex_);
+  const CondVar::Deadline deadline = CondVar::deadline_in(timeout_ns);
+  while (status_.connected) {
+    if (!changed_.wait_until(mutex_, deadline)) return !status_.connected;
+  }
+  return true;
+}
+
 BrokerTerms AckGate::terms() const {
   const MutexLock lock(mutex_);
   return terms_;
@@ -229,6 +240,11 @@ void AckGate::forward(net::Channel& inside, net::Channel& broker) {
     const Progress got = move_in(passage);
     note(passage, request);
     if (sent == Progress::Over || got == Progress::Over) break;
+    const std::int64_t leave_until_ns = leave_until_ns_;
+    if (leave_until_ns != 0 && passage.out.output().empty()) {
+      take_leave(passage, leave_until_ns);
+      break;
+    }
     if (sent == Progress::Moved || got == Progress::Moved) continue;
     if (!wait(passage)) break;
     take_wake();
@@ -236,6 +252,26 @@ void AckGate::forward(net::Channel& inside, net::Channel& broker) {
   note_end(passage);
   if (const std::string why = broker.failure(); !why.empty()) fail("TLS: " + why);
   broker.finish();
+}
+
+// A socket that is closed with bytes unread resets its connection, and a broker that sends meets
+// that before it has read what was sent to it. So what still comes is read, until it has ended.
+void AckGate::take_leave(Passage& passage, std::int64_t until_ns) {
+  net::Channel& broker = passage.broker;
+  std::string& out = passage.out.output();
+  append_leave(out);
+  while (net::send_some(broker, out) == net::Outcome::Blocked) {
+    if (!wait_for(broker.descriptor(), broker.send_awaits_receive() ? POLLIN : POLLOUT, until_ns))
+      return;
+  }
+  broker.finish();
+  while (true) {
+    const net::Received got(broker, buffer_);
+    if (got.outcome() == net::Outcome::Done) continue;
+    if (got.outcome() != net::Outcome::Blocked) return;
+    if (!wait_for(broker.descriptor(), broker.receive_awaits_send() ? POLLOUT : POLLIN, until_ns))
+      return;
+  }
 }
 
 AckGate::Progress AckGate::move_out(Passage& passage) {

@@ -90,6 +90,9 @@ class AckGate {
   bool close_inlet(std::int64_t timeout_ns) EC_EXCLUDES(mutex_);
   // Waits until everything that is durable by now is acknowledged. False as above.
   bool flush(std::int64_t timeout_ns) EC_EXCLUDES(mutex_);
+  // Takes leave of the broker, and waits until it has ended the connection: by then it has read all
+  // acknowledgements. False as above.
+  bool leave(std::int64_t timeout_ns) EC_EXCLUDES(mutex_);
 
   // What the broker said when it took the last connection.
   BrokerTerms terms() const EC_EXCLUDES(mutex_);
@@ -121,6 +124,7 @@ class AckGate {
   Progress move_out(Passage& passage);
   Progress move_in(Passage& passage);
   static bool reads_broker(const Passage& passage);
+  void take_leave(Passage& passage, std::int64_t until_ns);
   void take_messages(Passage& passage) EC_EXCLUDES(mutex_);
   void keep_alive(Passage& passage);
   bool wait(const Passage& passage);
@@ -138,6 +142,7 @@ class AckGate {
   std::atomic<bool> stopping_{false};
   std::atomic<bool> cut_{false};
   std::atomic<bool> inlet_closed_{false};
+  std::atomic<std::int64_t> leave_until_ns_{0};  // boot clock; 0: it stays
 
   mutable Mutex mutex_;
   CondVar changed_;

@@ -22,8 +22,8 @@ constexpr std::int64_t kWatchdogSpacingNs = 1'000'000'000;
 // How many looks in a row find the gate without a connection, while paho has not said it to be
 // lost.
 constexpr int kUnnoticedLooks = 3;
-// At the end, for what is on its way, and again for its acknowledgements.
-constexpr std::int64_t kFarewellNs = 1'000'000'000;
+// At the end, for what is on its way, for its acknowledgements, and for the broker to read them.
+constexpr std::int64_t kFarewellNs = 2'000'000'000;
 
 }  // namespace
 
@@ -97,6 +97,7 @@ void MqttSource::Connection::stop() {
   if (gate_) (void)gate_->close_inlet(kFarewellNs);
   sink_.stop();
   if (gate_) (void)gate_->flush(kFarewellNs);
+  if (gate_) (void)gate_->leave(kFarewellNs);
   client_.reset();
   const MutexLock lock(mutex_);
   status_.connected = false;

@@ -455,6 +455,10 @@ void append_pingresp(std::string& out) {
   append_header(PacketType::Pingresp, 0, out);
 }
 
+void append_leave(std::string& out) {
+  append_header(PacketType::Disconnect, 0, out);
+}
+
 void append_disconnect(ProtocolVersion version, ReasonCode reason, std::string_view reason_text,
                        std::uint32_t packet_max_bytes, std::string& out) {
   if (version == ProtocolVersion::V311) return;

@@ -182,6 +182,8 @@ void append_granted(std::uint16_t packet_id, ProtocolVersion version, std::strin
                     std::string& out);
 void append_pingreq(std::string& out);
 void append_pingresp(std::string& out);
+// A client's DISCONNECT: its session stays, a will is not sent.
+void append_leave(std::string& out);
 // MQTT 5; nothing for 3.1.1, whose servers just close.
 void append_disconnect(ProtocolVersion version, ReasonCode reason, std::string_view reason_text,
                        std::uint32_t packet_max_bytes, std::string& out);

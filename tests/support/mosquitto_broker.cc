@@ -160,6 +160,14 @@ void MosquittoBroker::stop() {
   process_ = -1;
 }
 
+void MosquittoBroker::pause() {
+  ::kill(process_, SIGSTOP);
+}
+
+void MosquittoBroker::go_on() {
+  ::kill(process_, SIGCONT);
+}
+
 void MosquittoBroker::kill() {
   if (process_ <= 0) return;
   ::kill(process_, SIGKILL);

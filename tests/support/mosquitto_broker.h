@@ -30,6 +30,9 @@ class MosquittoBroker {
   bool start();
   void stop();  // saves its state
   void kill();  // SIGKILL; what it saved last is what it knows afterwards
+  // SIGSTOP and SIGCONT; for a broker that is slow to be given a processor.
+  void pause();
+  void go_on();
 
   std::string url() const;  // "mqtt://127.0.0.1:PORT"
   std::uint16_t port() const { return port_; }

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstring>
 #include <fstream>
+#include <future>
 #include <vector>
 
 #include "daemon/mqtt/mqtt_fixture.h"
@@ -240,6 +241,27 @@ TEST_CASE("ack gate: at the end no more is taken, and what is durable is acknowl
   CHECK(fixture.gate->status().held == 0);
   CHECK(fixture.receive(fixture.broker, 4) == kPuback);
   CHECK(fixture.ledger.appended_ == 1);  // none was let in
+}
+
+TEST_CASE("ack gate: what the broker still sends does not cost it the last acknowledgements") {
+  GateFixture fixture;
+  fixture.send_to(fixture.broker, kPublish);
+  REQUIRE(fixture.holds(1));
+  constexpr std::int64_t kLong = 60'000'000'000;
+  REQUIRE(fixture.gate->close_inlet(kLong));
+  fixture.ledger.durable_ = 1;
+  REQUIRE(fixture.gate->flush(kLong));
+  auto left = std::async(std::launch::async, [&] { return fixture.gate->leave(kLong); });
+  CHECK(fixture.receive(fixture.broker, 6) == kPuback + bytes_of({0xE0, 0}));
+  CHECK(fixture.is_ended(fixture.broker));
+  // More than its socket takes: it is read.
+  const std::string many(4u << 20, 'x');
+  fixture.send_to(fixture.broker, many);
+  CHECK(fixture.gate->status().connected);
+  fixture.broker = net::Socket();
+  CHECK(left.get());
+  CHECK(fixture.gate->status().released == 1);
+  CHECK(fixture.ledger.appended_ == 1);
 }
 
 TEST_CASE("ack gate: tells how the broker has ended it") {
