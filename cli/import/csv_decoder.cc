@@ -210,26 +210,37 @@ Status CsvDecoder::find_column(std::string_view name, std::size_t& index) const 
   if (fields_.size() > kShownMax) {
     message += " and " + std::to_string(fields_.size() - kShownMax) + " more";
   }
-  return invalid_argument(message);
+  const std::string other = other_delimiter();
+  return invalid_argument(other.empty() ? message : message + "; " + other);
+}
+
+// What to do where the first line is one column, which holds what may separate several; or "".
+std::string CsvDecoder::other_delimiter() const {
+  if (fields_.size() != 1) return "";
+  struct Case {
+    char character;
+    const char* what;
+  };
+  for (const auto& [character, what] :
+       {Case{';', "`;`: add --delimiter ';', and --decimal ',' where numbers have a comma"},
+        Case{'\t', "tabs: add --delimiter tab"}, Case{'|', "`|`: add --delimiter '|'"},
+        Case{',', "`,`: leave out --delimiter"}}) {
+    if (character != form_.delimiter && fields_[0].find(character) != std::string_view::npos)
+      return std::string("the columns are separated by ") + what;
+  }
+  return "";
 }
 
 Status CsvDecoder::unknown_column(std::string_view name) const {
-  std::string message = "unknown column " + std::string(name) +
-                        " in the first line; known are namespace device sensor time value type; "
-                        "for a file that export did not write: --time-column, --device, "
-                        "--value-columns";
   if (name == "\"window\"") {
-    message = "windows of tiers are imported from ndjson or line: export --tiers --format ndjson";
-  } else if (fields_.size() == 1 && name.find(';') != std::string_view::npos) {
-    message =
-        "the columns are separated by `;`: add --delimiter ';', and --decimal ',' where "
-        "numbers have a comma";
-  } else if (fields_.size() == 1 && name.find('\t') != std::string_view::npos) {
-    message = "the columns are separated by tabs: add --delimiter tab";
-  } else if (fields_.size() == 1 && name.find(',') != std::string_view::npos) {
-    message = "the columns are separated by `,`: leave out --delimiter";
+    return invalid_argument(
+        "windows of tiers are imported from ndjson or line: export --tiers --format ndjson");
   }
-  return invalid_argument(message);
+  if (const std::string other = other_delimiter(); !other.empty()) return invalid_argument(other);
+  return invalid_argument("unknown column " + std::string(name) +
+                          " in the first line; known are namespace device sensor time value type; "
+                          "for a file that export did not write: --time-column, --device, "
+                          "--value-columns");
 }
 
 // An empty line, or one of separators alone, which spreadsheets leave behind.

@@ -130,6 +130,7 @@ class CsvDecoder {
   Status take_own_wide_header();
   Status take_foreign_header();
   Status unknown_column(std::string_view name) const;
+  std::string other_delimiter() const;
   Status find_column(std::string_view name, std::size_t& index) const;
   bool is_blank_record() const;
   // The next record's fields. Views into the body, or into `batch` where quotes were taken out.

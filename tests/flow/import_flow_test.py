@@ -138,6 +138,12 @@ class ImportFlow(unittest.TestCase):
             result = self.place.cli("import", path, *how, *wrong)
             self.assertEqual(result.returncode, 2, (wrong, result.stderr))
             self.assertIn(word, result.stderr)
+        for separator, said in ((";", "';'"), ("\t", "tab"), ("|", "'|'")):
+            other = self.write("other.csv", separator.join(("Datum", "Temp")) + "\n01.03.2013" + separator + "1\n")
+            for columns in ((), ("--device", "roof", "--time-column", "Datum")):
+                result = self.place.cli("import", other, *columns)
+                self.assertEqual(result.returncode, 2, result.stderr)
+                self.assertIn(f"add --delimiter {said}", result.stderr)
 
     def test_counts_that_are_no_nanoseconds_are_noticed_before_anything_is_stored(self):
         for unit, factor in (("unix", 1), ("unix_ms", 10**3), ("unix_us", 10**6), ("unix_ns", 10**9)):
