@@ -34,7 +34,7 @@
 // together differ in few bytes: a number takes 14 bytes, not 29.
 //
 // There is no count and no checksum: the log record around it has a length and one.
-// base/write_batch_reader.h reads it.
+// base/entry.h reads it.
 
 #include <algorithm>
 #include <bit>
@@ -44,7 +44,6 @@
 #include "base/check.h"
 #include "base/coding.h"
 #include "base/entry.h"
-#include "base/write_batch_reader.h"
 #include "edgecase/options.h"
 #include "edgecase/write_batch.h"
 

@@ -1,9 +1,9 @@
 #include <map>
 
-#include "base/write_batch_reader.h"
+#include "base/entry.h"
 #include "check/store_files.h"
 #include "core/drives.h"
-#include "core/wal_recovery.h"
+#include "core/wal.h"
 #include "edgecase/store_check.h"
 #include "file/file_names.h"
 #include "file/table_file.h"

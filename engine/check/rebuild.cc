@@ -5,9 +5,9 @@
 #include <string>
 #include <utility>
 
-#include "base/write_batch_reader.h"
+#include "base/entry.h"
 #include "check/store_files.h"
-#include "core/wal_recovery.h"
+#include "core/wal.h"
 #include "edgecase/options.h"
 #include "file/file_names.h"
 #include "table/table_writer.h"

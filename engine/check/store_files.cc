@@ -11,7 +11,7 @@
 #include "file/table_file.h"
 #include "log/log.h"
 #include "log/log_format.h"
-#include "metadata/umeta_format.h"
+#include "metadata/umeta_block.h"
 #include "value/value_format.h"
 
 namespace edgecase::engine {

@@ -3,9 +3,9 @@
 #include <memory>
 #include <set>
 
-#include "base/write_batch_reader.h"
+#include "base/entry.h"
 #include "check/store_files.h"
-#include "core/wal_recovery.h"
+#include "core/wal.h"
 #include "edgecase/store_check.h"
 #include "file/file_names.h"
 #include "metadata/umeta_table.h"

@@ -9,13 +9,13 @@
 #include <set>
 #include <utility>
 
-#include "base/write_batch_reader.h"
+#include "base/entry.h"
 #include "buffer/memtable.h"
 #include "check/rebuild.h"
 #include "check/store_files.h"
 #include "core/drives.h"
 #include "core/merge_cursor.h"
-#include "core/wal_recovery.h"
+#include "core/wal.h"
 #include "edgecase/store_check.h"
 #include "file/file_names.h"
 #include "log/log.h"

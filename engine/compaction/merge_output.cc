@@ -5,7 +5,7 @@
 #include "file/file_names.h"
 #include "metadata/number_summary.h"
 #include "value/group.h"
-#include "value/group_format.h"
+#include "value/value_format.h"
 
 namespace edgecase::engine {
 

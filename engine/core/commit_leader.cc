@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "base/write_batch_reader.h"
+#include "base/entry.h"
 #include "core/wal.h"
 
 namespace edgecase::engine {

@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "base/check.h"
-#include "base/write_batch_reader.h"
+#include "base/entry.h"
 #include "core/commit_queue.h"
 #include "core/drives.h"
 #include "core/flush_lane.h"

@@ -7,7 +7,7 @@
 #include "base/coding.h"
 #include "core/read_view.h"
 #include "core/reader.h"
-#include "table/window_sums.h"
+#include "table/table_cache.h"
 #include "value/value_item.h"
 
 namespace edgecase::engine {

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/write_batch_reader.h"
-#include "core/wal_recovery.h"
+#include "base/entry.h"
+#include "core/wal.h"
 #include "edgecase/options.h"
 #include "file/file_names.h"
 #include "value/value_table.h"

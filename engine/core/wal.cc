@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/write_batch_reader.h"
+#include "base/entry.h"
 #include "file/file_names.h"
 #include "log/log.h"
 #include "log/log_format.h"

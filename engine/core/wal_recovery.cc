@@ -1,11 +1,11 @@
-#include "core/wal_recovery.h"
+#include "core/wal.h"
 
 #include <algorithm>
 #include <limits>
 #include <map>
 #include <utility>
 
-#include "base/write_batch_reader.h"
+#include "base/entry.h"
 #include "file/file_names.h"
 #include "log/log.h"
 #include "log/log_format.h"

@@ -7,7 +7,7 @@
 //               8     4  format version
 //              12     4  required features, a bit each; a reader refuses what it does not know.
 //                        Bit 0: encrypted
-//                        Bit 1: of value tables: parts may be packed (value/group_format.h)
+//                        Bit 1: of value tables: parts may be packed (value/value_format.h)
 //                        Bit 2: of metadata tables: records may have summaries of numbers
 //                        (metadata/number_summary.h)
 //              16    16  store id

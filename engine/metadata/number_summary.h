@@ -19,7 +19,7 @@
 //     doubles          8 bytes: high part; with + 64 8 bytes: low part
 //
 // The count is the record's, the ordinals of first and last are those of its keys. m / 10^k is
-// rounded once, as in a doubles block (value/group_format.h).
+// rounded once, as in a doubles block (value/value_format.h).
 //
 // The sum of n doubles is high + low, unrounded. It is at most (n * 2^-52)^2 * S off the exact one,
 // S being the sum of their magnitudes.

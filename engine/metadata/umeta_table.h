@@ -1,5 +1,5 @@
 // A metadata table: UMetaWriter writes one, UMetaReader reads it, and ValueFileUses, which both
-// keep, says how many bytes of each value file its items take. Layout: umeta_format.h.
+// keep, says how many bytes of each value file its items take. Layout: umeta_block.h.
 //
 // Writing: create(), add() every item in key order, finish() once. A table that was not finished is
 // worthless: remove the file.

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,6 +14,7 @@
 #include "base/entry.h"
 #include "edgecase/engine.h"
 #include "edgecase/file_system.h"
+#include "edgecase/iterator.h"
 #include "table/table_metadata.h"
 
 namespace edgecase::engine {
@@ -107,5 +109,20 @@ class TableCache {
   std::shared_ptr<TableFiles> files_;  // shared with the cursors
   std::shared_ptr<CursorPool> pool_;
 };
+
+// Sums up the numbers of one group in windows, as Iterator::take_window_sums() hands them out;
+// those that are asked for again TableCache keeps, under the place of the group's item. Items are
+// never changed, and file numbers never used twice: what is kept goes with the file, or where an
+// erasure overwrites items of it (TableCache::forget_items()). Whether a group may be taken whole
+// is asked anew each time, of metadata and of what is hidden; so no sum outlives a reading that is
+// in it. Any thread.
+
+// Whether windows are so many times shorter than the group, and yet hold so many numbers each, that
+// sums are worth it.
+bool is_cut_by(const NumberSummary& group, std::uint64_t every);
+
+// `columns` are all doubles of a group, forward. Null: some sum is none that a double can hold.
+std::shared_ptr<const WindowSums> sum_windows(const NumberColumns& columns, std::uint64_t every,
+                                              std::uint64_t phase);
 
 }  // namespace edgecase::engine

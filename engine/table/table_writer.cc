@@ -12,8 +12,8 @@
 #include "metadata/umeta_table.h"
 #include "table/bucket_files.h"
 #include "value/group.h"
-#include "value/group_format.h"
 #include "value/series_columns.h"
+#include "value/value_format.h"
 #include "value/value_table.h"
 
 namespace edgecase::engine {

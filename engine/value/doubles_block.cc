@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/coding.h"
-#include "value/group_format.h"
+#include "value/value_format.h"
 
 namespace edgecase::engine {
 namespace {

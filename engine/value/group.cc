@@ -7,9 +7,9 @@
 #include "base/coding.h"
 #include "edgecase/engine.h"
 #include "edgecase/options.h"
-#include "value/group_format.h"
 #include "value/packing.h"
 #include "value/series_columns.h"
+#include "value/value_format.h"
 
 namespace edgecase::engine {
 

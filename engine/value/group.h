@@ -1,5 +1,5 @@
 // A group: many entries of one namespace and one scope, written and read as one item. Layout:
-// group_format.h.
+// value_format.h.
 #pragma once
 
 #include <cstddef>
@@ -8,13 +8,13 @@
 
 #include "base/entry.h"
 #include "edgecase/engine.h"
-#include "value/group_format.h"
 #include "value/plain_group.h"
 #include "value/series_columns.h"
+#include "value/value_format.h"
 
 namespace edgecase::engine {
 
-// Reads the body of a group with GroupCodec::Series: columns; layout: group_format.h.
+// Reads the body of a group with GroupCodec::Series: columns; layout: value_format.h.
 
 // Decodes a run when an entry of it is asked for. Owned by one thread. What it answers views the
 // body and its own memory, until the next move_to(). The functions answer false when the body is

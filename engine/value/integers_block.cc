@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "base/coding.h"
-#include "value/group_format.h"
+#include "value/value_format.h"
 
 namespace edgecase::engine {
 namespace {

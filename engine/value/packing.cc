@@ -7,7 +7,7 @@
 #include <unordered_map>
 
 #include "base/coding.h"
-#include "value/group_format.h"
+#include "value/value_format.h"
 
 namespace edgecase::engine {
 namespace {

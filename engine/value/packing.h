@@ -1,5 +1,5 @@
 // Bytes in less room: packed by LZ4 (packing.cc), and the columns of a group of a series: strings
-// (packing.cc), integers (integers_block.cc), doubles (doubles_block.cc). Layouts: group_format.h.
+// (packing.cc), integers (integers_block.cc), doubles (doubles_block.cc). Layouts: value_format.h.
 #pragma once
 
 #include <cstdint>

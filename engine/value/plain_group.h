@@ -1,5 +1,5 @@
 // A group with GroupCodec::Plain: a directory of pages and the pages (plain_group.cc), and one
-// page, what a get reads of it (plain_page.cc). Layout: group_format.h.
+// page, what a get reads of it (plain_page.cc). Layout: value_format.h.
 #pragma once
 
 #include <cstddef>
@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "base/entry.h"
-#include "value/group_format.h"
 #include "value/packing.h"
+#include "value/value_format.h"
 
 namespace edgecase::engine {
 

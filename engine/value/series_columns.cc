@@ -4,8 +4,8 @@
 
 #include "base/coding.h"
 #include "edgecase/engine.h"
-#include "value/group_format.h"
 #include "value/packing.h"
+#include "value/value_format.h"
 
 namespace edgecase::engine {
 namespace {

@@ -1,5 +1,5 @@
 // Gathers the entries of one group with GroupCodec::Series, as the columns that its body is made
-// of; layout: group_format.h. What the CBuffer is for plain groups.
+// of; layout: value_format.h. What the CBuffer is for plain groups.
 // Use: while there are entries: if nothing is taken { write the group; clear(); } again. Owned by
 // one thread; copies what it is given, so its memory is one group's.
 #pragma once
@@ -11,7 +11,7 @@
 
 #include "base/entry.h"
 #include "edgecase/bytes.h"
-#include "value/group_format.h"
+#include "value/value_format.h"
 
 namespace edgecase::engine {
 

@@ -4,8 +4,8 @@
 #include <iterator>
 #include <utility>
 
+#include "base/entry.h"
 #include "base/range_deletes.h"
-#include "base/write_batch_reader.h"
 #include "core/read_view.h"
 #include "core/reader.h"
 #include "expiry/retention_rules.h"

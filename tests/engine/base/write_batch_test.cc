@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "base/entry.h"
-#include "base/write_batch_reader.h"
 #include "edgecase/options.h"
 #include "edgecase/random.h"
 #include "support/test_seed.h"

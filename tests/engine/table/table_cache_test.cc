@@ -10,7 +10,7 @@
 #include "engine/table/table_test_store.h"
 #include "table/record_cursor.h"
 #include "table/table_cursor.h"
-#include "value/group_format.h"
+#include "value/value_format.h"
 
 namespace edgecase::engine {
 namespace {

@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "edgecase/random.h"
-#include "value/group_format.h"
 #include "value/packing.h"
+#include "value/value_format.h"
 
 namespace edgecase::engine {
 namespace {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "edgecase/random.h"
-#include "metadata/umeta_format.h"
+#include "metadata/umeta_block.h"
 #include "support/test_share.h"
 #include "support/vector_cursor.h"
 #include "value/group.h"
