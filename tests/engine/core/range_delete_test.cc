@@ -274,34 +274,6 @@ TEST_CASE("range deletes in their thousands stay within their limits") {
   CHECK(store.count(store.id) == 80);
 }
 
-TEST_CASE("approximate_size tells from metadata what a range takes") {
-  DeletingStore store;
-  store.options.coalesce = false;
-  store.options.compress = false;
-  store.reopen();
-  for (int i = 0; i < 64; ++i)
-    REQUIRE(store.put(store.id, "k" + std::to_string(100 + i), Bytes(1000, 'x')).ok());
-  REQUIRE(store.put(store.other, "k100", Bytes(5000, 'x')).ok());
-  const auto size = [&](const char* lower, const char* upper) {
-    const auto found = store.engine->approximate_size(store.id, {lower, upper});
-    REQUIRE(found.ok());
-    return *found;
-  };
-  CHECK(size("", "") == 0);  // all of it is in memory
-  REQUIRE(store.engine->flush().ok());
-  const std::uint64_t value_reads = store.engine->stats().reads.value_reads;
-  const std::uint64_t all = size("", "");
-  CHECK(all > 64'000);
-  CHECK(all < 70'000);
-  CHECK(size("k100", "k132") > all / 2 - 2000);
-  CHECK(size("k100", "k132") < all / 2 + 2000);
-  CHECK(size("x", "") == 0);
-  CHECK(size("k2", "k1") == 0);
-  CHECK(store.engine->stats().reads.value_reads == value_reads);
-  REQUIRE(store.engine->drop_namespace(store.other).ok());
-  CHECK_FALSE(store.engine->approximate_size(store.other, {}).ok());
-}
-
 TEST_CASE("compact() applies range deletes where they touch, and the manifest forgets them") {
   DeletingStore store;
   store.fill(Bytes(40, 'v'));

@@ -1,16 +1,13 @@
-#include "edgecase/store_check.h"
+#include <string>
+#include <vector>
 
 #include <doctest/doctest.h>
 
-#include <functional>
-
-#include "base/coding.h"
+#include "edgecase/store_check.h"
 #include "engine/check/recording_observer.h"
 #include "engine/core/engine_fixture.h"
 #include "file/file_names.h"
 #include "log/log_format.h"
-#include "metadata/number_summary.h"
-#include "metadata/umeta_table.h"
 #include "support/test_share.h"
 
 namespace edgecase::engine {
@@ -128,21 +125,6 @@ TEST_CASE("check_store finds every file that is missing or cut") {
   }
 }
 
-TEST_CASE("check_store names file and place of a damaged item, and the record that needs it") {
-  CheckedStore store;
-  for (const auto& [path, bytes] : store.disk.durable_contents()) {
-    if (!path.starts_with("/v/") || !path.ends_with(".val")) continue;
-    store.disk.flip_bit(path, 100, 0);
-    RecordingObserver observer;
-    REQUIRE(store.check(observer).ok());
-    CAPTURE(observer.all());
-    CHECK(observer.all().find(path + ": wrong checksum of the whole file") != std::string::npos);
-    CHECK(observer.all().find(path + " at byte 96: wrong checksum of an item (/m/store/tables/") !=
-          std::string::npos);
-    store.disk.flip_bit(path, 100, 0);
-  }
-}
-
 TEST_CASE("check_store notes files that nothing names") {
   CheckedStore store;
   store.disk.set_contents("/v/store/000000999999.val", "x");
@@ -189,90 +171,54 @@ TEST_CASE("check_store refuses what it must not touch") {
   }
 }
 
-// Numbers of two series, one group each, and where a record's summary lies.
-struct SummarizedStore : test::EngineFixture {
-  SummarizedStore() {
-    REQUIRE(open().ok());
-    const NamespaceId id = make_namespace("plant", {Placement::Values, GroupCodec::Series, 1});
-    WriteBatch batch;
-    for (const char series : {'a', 'b'})
-      for (std::uint64_t i = 0; i < 100; ++i) {
-        Bytes key(1, series);
-        key.resize(1 + sizeof i);
-        store_ordinal(key.data() + 1, i);
-        Bytes value(1, kIntegerTag);
-        append_fixed64(value, i);
-        batch.put(id, key, value);
-      }
-    REQUIRE(engine->write(batch, Durability::Sync).ok());
-    REQUIRE(engine->flush().ok());
-    close();
-  }
-  std::string table_path() {
-    std::string path;
-    for (const auto& [each, bytes] : disk.durable_contents())
-      if (each.ends_with(".meta")) path = each;
-    return path;
-  }
-  // Writes the one metadata table again, with what `change` makes of each record.
-  void rewrite(const std::function<void(UMetaRecord&)>& change) {
-    const std::string path = table_path();
-    const auto reader = UMetaReader::open_any(*disk.open_file(path));
-    REQUIRE(reader.ok());
-    auto writer = UMetaWriter::create(disk, "/m/other", (*reader)->identity(), nullptr);
-    REQUIRE(writer.ok());
-    for (std::size_t i = 0; i < (*reader)->blocks().size(); ++i) {
-      UMetaCursor records;
-      records.open(*(*reader)->read_block(i));
-      while (records.next()) {
-        UMetaRecord record = records.record();
-        change(record);
-        REQUIRE((*writer)->add(record).ok());
-      }
-    }
-    REQUIRE((*writer)->finish().ok());
-    disk.set_contents(path, disk.contents("/m/other"));
-    REQUIRE(disk.remove_file("/m/other").ok());
-  }
-  std::string found() {
-    RecordingObserver observer;
-    REQUIRE(check_store(disk, options, observer).ok());
-    return observer.all();
-  }
-};
-
-TEST_CASE("check_store compares what is known of numbers with the numbers") {
-  const char* const told = "the summary of its numbers is not what the item holds";
-  SummarizedStore store;
-  CHECK(store.found().find(told) == std::string::npos);
-  Bytes other;
-  const std::vector<std::uint64_t> numbers(100, 7);
-  append_number_summary(other, NumberType::Integer, numbers);
-  store.rewrite([&](UMetaRecord& record) {
-    REQUIRE_FALSE(record.numbers.empty());
-    record.numbers = other;
-  });
-  CHECK(store.found().find(told) != std::string::npos);
-  store.rewrite([&](UMetaRecord& record) { record.numbers = "nonsense"; });
-  CHECK(store.found().find(told) != std::string::npos);
-  // Nothing of that sort where there is none, as in tables of before.
-  store.rewrite([&](UMetaRecord& record) { record.numbers = {}; });
-  CHECK(store.found().find(told) == std::string::npos);
-}
-
-TEST_CASE("repair_store makes summaries of numbers anew") {
-  SummarizedStore store;
-  const std::string path = store.table_path();
-  Bytes before;
-  store.rewrite([&](UMetaRecord& record) { before.append(record.numbers); });
-  REQUIRE(store.disk.remove_file(path).ok());
-  RecordingObserver observer;
-  REQUIRE(repair_store(store.disk, store.options, observer).ok());
-  Bytes after;
-  store.rewrite([&](UMetaRecord& record) { after.append(record.numbers); });
-  CHECK_FALSE(before.empty());
-  CHECK(after == before);
-}
-
 }  // namespace
+
+TEST_CASE("read_offline gives what a scan gave, of tables and of the log") {
+  test::EngineFixture store;
+  store.options.coalesce_threshold_bytes = 64;
+  store.options.group_bytes = 128;
+  REQUIRE(store.open().ok());
+  const NamespaceId names =
+      store.make_namespace("names", {Placement::Metadata, GroupCodec::Plain, 0});
+  const NamespaceId other = store.make_namespace("other");
+  SeededRandom choices(11);
+  for (int round = 0; round < 6; ++round) {
+    for (int i = 0; i < 40; ++i) {
+      const Bytes key = "k" + std::to_string(choices.next() % 50);
+      Bytes value = key + "-" + std::to_string(round * 100 + i);
+      if (choices.next() % 4 == 0) value.resize(200, 'x');
+      WriteBatch batch;
+      if (choices.next() % 5 == 0) {
+        batch.remove(names, key);
+      } else {
+        batch.put(names, key, value);
+      }
+      if (i == 20) batch.remove_range(names, "k1", "k12");
+      if (i == 30 && round % 2 == 0) batch.erase_range(names, "k30", "k33");
+      batch.put(other, key, "another's");
+      REQUIRE(store.engine->write(batch, Durability::Sync).ok());
+    }
+    OfflineContents wanted;
+    {
+      const auto scan = store.engine->scan(names, {}, {});
+      REQUIRE(scan.ok());
+      for (; (*scan)->valid(); (*scan)->next()) wanted.emplace((*scan)->key(), (*scan)->value());
+      REQUIRE((*scan)->status().ok());
+    }
+    CHECK(wanted.size() > 20);
+    CHECK(read_offline(store.disk, store.options, "names").status().code() == StatusCode::Locked);
+    store.close();
+    const auto before = store.disk.durable_contents();
+    const auto read = read_offline(store.disk, store.options, "names");
+    INFO(read.status().to_string());
+    REQUIRE(read.ok());
+    CHECK((*read == wanted));
+    CHECK(read_offline(store.disk, store.options, "none").status().code() == StatusCode::NotFound);
+    CHECK((store.disk.durable_contents() == before));
+    REQUIRE(store.open().ok());
+    if (round % 2 == 1) REQUIRE(store.engine->flush().ok());
+    if (round == 3) store.executor.run_all();
+  }
+}
+
 }  // namespace edgecase::engine

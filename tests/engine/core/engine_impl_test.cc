@@ -59,25 +59,6 @@ TEST_CASE("engine keeps what was written across flush and reopen") {
   CHECK(store.engine->range_stats(id, {}, {})->entries == 2);
 }
 
-TEST_CASE("engine refuses a batch whole") {
-  EngineFixture store;
-  REQUIRE(store.open().ok());
-  const NamespaceId id = store.make_namespace("default");
-  WriteBatch unknown;
-  unknown.put(id, "a", "1");
-  unknown.put(id + 1, "b", "2");
-  CHECK(store.engine->write(unknown, Durability::Async).code() == StatusCode::InvalidArgument);
-  WriteBatch zero;
-  zero.put(0, "a", "1");
-  CHECK(store.engine->write(zero, Durability::Async).code() == StatusCode::InvalidArgument);
-  WriteBatch large;
-  large.put(id, "a", "1");
-  large.put(id, Bytes(kKeySizeMaxBytes + 1, 'k'), "2");
-  CHECK(store.engine->write(large, Durability::Async).code() == StatusCode::InvalidArgument);
-  CHECK(store.get(id, "a") == kMissing);
-  CHECK(store.engine->stats().batches == 0);
-}
-
 TEST_CASE("engine namespaces have names once, within limits") {
   EngineFixture store;
   REQUIRE(store.open().ok());
@@ -120,58 +101,22 @@ TEST_CASE("engine snapshot and iterators see one moment") {
   iterator = not_found("closed");
 }
 
-TEST_CASE("engine reads rightly over hundreds of flushes") {
+TEST_CASE("damage that a read comes to is listed, once a file") {
   EngineFixture store;
   REQUIRE(store.open().ok());
   const NamespaceId id = store.make_namespace("default");
-  for (int i = 0; i < 300; ++i) {
-    REQUIRE(store.put(id, "shared", std::to_string(i), Durability::Async).ok());
-    REQUIRE(store.put(id, "key" + std::to_string(i % 100), std::to_string(i)).ok());
-    REQUIRE(store.engine->flush().ok());
-  }
-  CHECK(store.get(id, "shared") == "299");
-  CHECK(store.get(id, "key7") == "207");
-  CHECK(store.engine->range_stats(id, {}, {})->entries == 101);
-  store.reopen();
-  CHECK(store.get(id, "shared") == "299");
-  CHECK(store.get(id, "key99") == "299");
-  CHECK(store.listener.recoveries.back().tables == 300);
-  CHECK(store.listener.recoveries.back().wal_records <= 2);
-}
-
-TEST_CASE("engine keeps its write-ahead log within the limit") {
-  EngineFixture store;
-  REQUIRE(store.open().ok());
-  const NamespaceId id = store.make_namespace("default");
-  const Bytes value(10'000, 'v');
-  for (int i = 0; i < 2000; ++i)
-    REQUIRE(store.put(id, std::to_string(i), value, Durability::Async).ok());
-  const Stats stats = store.engine->stats();
-  CHECK(stats.flushes > 10);
-  CHECK(stats.wal_bytes <= store.options.wal_limit_bytes);
-  CHECK(store.disk.used_bytes("/m/store/wal") <= store.options.wal_limit_bytes);
-  CHECK(stats.memtable_bytes <= store.options.memory_limit_bytes / 2);
-  CHECK(store.get(id, "0") == value);
-  store.reopen();
-  CHECK(store.get(id, "1999") == value);
-  CHECK(store.engine->range_stats(id, {}, {})->entries == 2000);
-}
-
-TEST_CASE("engine takes a batch larger than a segment, and then one that no limit fits") {
-  EngineFixture store;
-  REQUIRE(store.open().ok());
-  const NamespaceId id = store.make_namespace("default");
-  const Bytes large(300'000, 'L');
-  for (int i = 0; i < 5; ++i) {
-    REQUIRE(store.put(id, "small", "s").ok());
-    REQUIRE(store.put(id, "large", large).ok());
-  }
-  store.reopen();
-  CHECK(store.get(id, "large") == large);
-  CHECK(store.put(id, "huge", Bytes(900'000, 'H')).code() == StatusCode::InvalidArgument);
-  REQUIRE(store.put(id, "after", "1").ok());
+  REQUIRE(store.put(id, "key", Bytes(300, 'v')).ok());
   REQUIRE(store.engine->flush().ok());
-  CHECK(store.disk.used_bytes("/m/store/wal") <= store.options.wal_limit_bytes);
+  store.executor.run_all();
+  for (const auto& [path, contents] : store.disk.durable_contents())
+    if (path.ends_with(".val")) store.disk.set_contents(path, Bytes(contents.size(), '\x5a'));
+  for (int i = 0; i < 3; ++i)
+    CHECK(store.engine->get(id, "key", {}).status().code() == StatusCode::Corruption);
+  store.executor.run_all();
+  const auto damaged = store.engine->damaged_files();
+  REQUIRE(damaged.size() == 1);
+  CHECK(damaged[0].layer == FileLayer::Values);
+  CHECK(damaged[0].lost_entries == 1);
 }
 
 }  // namespace edgecase::test

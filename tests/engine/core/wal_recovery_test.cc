@@ -1,5 +1,5 @@
-// A store that was damaged while nobody had it open: its log, CURRENT, IDENTITY. Tables that are
-// lost are in scrub/scrubber_test.cc.
+// A store whose log was damaged while nobody had it open. Tables that are lost are in
+// scrub/scrubber_test.cc, CURRENT and IDENTITY in store_opening_test.cc.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -277,60 +277,6 @@ TEST_CASE("a log in which pages cannot be read opens, and says which writes are 
   const std::size_t there = keys_of(store).size();
   CHECK(there < kSegmentKeys);
   CHECK(there > kSegmentKeys - 20);
-}
-
-TEST_CASE("damage that a read comes to is listed, once a file") {
-  EngineFixture store;
-  REQUIRE(store.open().ok());
-  const NamespaceId id = store.make_namespace("default");
-  REQUIRE(store.put(id, "key", Bytes(300, 'v')).ok());
-  REQUIRE(store.engine->flush().ok());
-  store.executor.run_all();
-  for (const auto& [path, contents] : store.disk.durable_contents())
-    if (path.ends_with(".val")) store.disk.set_contents(path, Bytes(contents.size(), '\x5a'));
-  for (int i = 0; i < 3; ++i)
-    CHECK(store.engine->get(id, "key", {}).status().code() == StatusCode::Corruption);
-  store.executor.run_all();
-  const auto damaged = store.engine->damaged_files();
-  REQUIRE(damaged.size() == 1);
-  CHECK(damaged[0].layer == FileLayer::Values);
-  CHECK(damaged[0].lost_entries == 1);
-}
-
-TEST_CASE("CURRENT and IDENTITY have a copy that stands in, and are healed") {
-  EngineFixture store;
-  REQUIRE(store.open().ok());
-  const NamespaceId id = store.make_namespace("default");
-  REQUIRE(store.put(id, "key", Bytes(300, 'v')).ok());
-  REQUIRE(store.engine->flush().ok());
-  store.close();
-  for (const std::string path :
-       {"/m/store/CURRENT", "/m/store/CURRENT.copy", "/m/store/IDENTITY", "/m/store/IDENTITY.copy",
-        "/v/store/IDENTITY", "/v/store/IDENTITY.copy"}) {
-    for (const bool missing : {false, true}) {
-      CAPTURE(path);
-      CAPTURE(missing);
-      const Bytes was = store.disk.contents(path);
-      REQUIRE(!was.empty());
-      if (missing) {
-        REQUIRE(store.disk.remove_file(path).ok());
-      } else {
-        store.disk.set_contents(path, Bytes(was.size(), '\0'));
-      }
-      store.listener.corruptions.clear();
-      const Status opened = store.open();
-      INFO(opened.to_string());
-      REQUIRE(opened.ok());
-      const bool is_copy = path.ends_with(".copy");
-      if (!is_copy) CHECK(store.listener.corruptions.size() == 1);
-      CHECK(store.get(id, "key") == Bytes(300, 'v'));
-      REQUIRE(store.put(id, "other", "o").ok());
-      store.close();
-      const Bytes now = store.disk.contents(path);
-      if (path.find("IDENTITY") != std::string::npos) CHECK(now == was);
-      CHECK(now == store.disk.contents(is_copy ? path.substr(0, path.size() - 5) : path + ".copy"));
-    }
-  }
 }
 
 }  // namespace edgecase::test
