@@ -27,7 +27,6 @@
 #include "table/table_files.h"
 #include "table/table_metadata.h"
 #include "value/value_table.h"
-#include "version/manifest.h"
 #include "version/version.h"
 
 namespace edgecase::engine {

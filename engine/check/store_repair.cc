@@ -20,7 +20,7 @@
 #include "file/file_names.h"
 #include "log/log.h"
 #include "table/table_writer.h"
-#include "version/manifest.h"
+#include "version/version.h"
 
 namespace edgecase::engine {
 namespace {

@@ -1,4 +1,4 @@
-#include "version/manifest.h"
+#include "version/version.h"
 
 #include <string>
 

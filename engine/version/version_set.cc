@@ -7,7 +7,7 @@
 #include "file/file_names.h"
 #include "file/file_remover.h"
 #include "log/log_format.h"
-#include "version/manifest.h"
+#include "version/version.h"
 
 namespace edgecase::engine {
 namespace {

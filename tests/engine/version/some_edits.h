@@ -1,7 +1,7 @@
 // A store's id and edits, for the tests of manifests.
 #pragma once
 
-#include "version/manifest.h"
+#include "version/version.h"
 #include "version/version_set.h"
 
 namespace edgecase::engine::test_edits {
