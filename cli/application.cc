@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <charconv>
 #include <cstdio>
 #include <filesystem>
 #include <string_view>
@@ -96,16 +97,22 @@ int report_wrong_usage(std::span<const AddCommand> commands, CLI::App& app,
   return wire::kExitUsage;
 }
 
-// The parser takes "-1" for the largest unsigned number there is.
-void refuse_negative_numbers(CLI::App& app) {
+// In words of the user's, and -1 is not the largest unsigned number there is, as the parser has it.
+std::string problem_of_count(const std::string& text) {
+  if (text.starts_with('-')) return text + " is negative, use a whole number";
+  std::uint64_t count = 0;
+  const char* const end = text.data() + text.size();
+  const auto [at, error] = std::from_chars(text.data(), end, count);
+  if (error == std::errc::result_out_of_range) return text + " is too large";
+  return error == std::errc() && at == end ? "" : "'" + text + "' is no whole number";
+}
+
+void check_counts(CLI::App& app) {
   for (CLI::Option* option : app.get_options([](CLI::Option*) { return true; })) {
-    if (!option->get_type_name().starts_with("UINT")) continue;
-    option->check([](const std::string& text) {
-      return text.starts_with('-') ? text + " is negative, use a whole number" : std::string();
-    });
+    if (option->get_type_name().starts_with("UINT")) option->check(problem_of_count);
   }
   for (CLI::App* command : app.get_subcommands([](CLI::App*) { return true; })) {
-    refuse_negative_numbers(*command);
+    check_counts(*command);
   }
 }
 
@@ -115,7 +122,7 @@ void declare(std::span<const AddCommand> commands, CLI::App& app, Action& action
   app.footer(help_footer({"edgecase query 'kitchen/*' --since 1h", "edgecase help query"}));
   app.get_formatter()->column_width(34);
   for (const AddCommand add : commands) add(app, action);
-  refuse_negative_numbers(app);
+  check_counts(app);
 }
 
 constexpr const char* kPurpose = "EdgeCase: sensor readings, kept durable on two drives";

@@ -361,10 +361,8 @@ Status DaemonClient::get(const std::string& path, const Receive& receive) {
         left_out = response.get_header_value(wire::routes::kLeftOutHeader);
         const std::string withheld = response.get_header_value(wire::routes::kWithheldHeader);
         if (!withheld.empty()) {
-          print_error(
-              "edgecase: %s devices were left out, since they may not be read for this "
-              "purpose (--purpose)\n",
-              withheld.c_str());
+          print_error("edgecase: %s left out, for this purpose (--purpose) they may not be read\n",
+                      withheld == "1" ? "1 device was" : (withheld + " devices were").c_str());
         }
         if (!response.get_header_value(wire::routes::kNotToldHeader).empty()) say_not_told();
         const std::string tiers = response.get_header_value(wire::routes::kTiersHeader);

@@ -186,6 +186,12 @@ std::string count_text(std::uint64_t count) {
   return text;
 }
 
+std::string count_of(std::uint64_t many, std::string_view one, std::string_view more) {
+  std::string text = count_text(many) + " ";
+  if (many == 1 || more.empty()) return text.append(one).append(many == 1 ? "" : "s");
+  return text.append(more);
+}
+
 namespace {
 
 // A column that is cut is no narrower.

@@ -35,6 +35,8 @@ std::string short_time(std::int64_t time_ns, const wire::TimeZone* zone = nullpt
 std::string age_text(std::int64_t age_ns);
 std::string rate_text(double per_second);     // "1.25/s", "3/h"
 std::string count_text(std::uint64_t count);  // "1,234,567"
+// "1 reading", "2 readings"; `more`: where another form than with an s is meant.
+std::string count_of(std::uint64_t many, std::string_view one, std::string_view more = {});
 
 enum class Align : unsigned char { Left, Right };
 

@@ -210,7 +210,7 @@ int export_owner(const OwnerExport& request) {
   std::uint64_t readings = 0;
   const Status status = export_files(client, request, readings);
   if (!status.ok()) return report_failure(status);
-  print_error("%s readings of %s exported to %s\n", count_text(readings).c_str(),
+  print_error("%s of %s exported to %s\n", count_of(readings, "reading").c_str(),
               printable(request.owner).c_str(), printable(request.directory).c_str());
   return wire::kExitOk;
 }

@@ -39,10 +39,6 @@ bool is(const Json& json, const char* path, bool wanted) {
   return found.is_boolean() && found.get<bool>() == wanted;
 }
 
-std::string counted(std::uint64_t many, std::string_view one, std::string_view more) {
-  return count_text(many) + " " + std::string(many == 1 ? one : more);
-}
-
 // "21.5" as 21; an age that is no number, or is beyond all time, as none.
 std::string age(double seconds) {
   return age_text(static_cast<std::int64_t>(std::clamp(seconds, 0.0, 9e9) * 1e9));
@@ -93,13 +89,13 @@ void add_mqtt_problems(const Json& status, std::vector<std::string>& problems) {
   }
   const std::uint64_t refused = count(status, "/mqtt/subscriptions_refused");
   if (refused > 0) {
-    problems.push_back("the broker refuses " + counted(refused, "subscription", "subscriptions") +
+    problems.push_back("the broker refuses " + count_of(refused, "subscription") +
                        ": what these would bring does not come");
   }
   const std::uint64_t rejected =
       count(status, "/mqtt/rejected") + count(status, "/mqtt/listener/rejected");
   if (rejected > 0) {
-    problems.push_back(counted(rejected, "message was", "messages were") +
+    problems.push_back(count_of(rejected, "message was", "messages were") +
                        " not understood, and kept: edgecase query -n _rejected '*/*'");
   }
 }
@@ -123,7 +119,7 @@ void add_forward_problems(const Json& status, std::vector<std::string>& problems
     }
     if (!unsent.empty()) problems.push_back(name + " never got: " + unsent);
     if (const std::uint64_t refused = count(target, "/undelivered"); refused > 0)
-      problems.push_back(name + " refused " + counted(refused, "reading", "readings") +
+      problems.push_back(name + " refused " + count_of(refused, "reading") +
                          ": edgecase forward status " + name);
   }
 }
@@ -157,12 +153,12 @@ std::string mqtt(const Json& status) {
   std::string line;
   if (const std::string broker = text(status, "/mqtt/broker"); !broker.empty()) {
     line = broker + (is(status, "/mqtt/connected", true) ? " connected, " : " away, ") +
-           counted(count(status, "/mqtt/messages"), "message", "messages");
+           count_of(count(status, "/mqtt/messages"), "message");
   }
   if (const std::string address = text(status, "/mqtt/listener/address"); !address.empty()) {
     line += (line.empty() ? "" : "; ") + address + ": " +
-            counted(count(status, "/mqtt/listener/connections"), "connection", "connections") +
-            ", " + counted(count(status, "/mqtt/listener/messages"), "message", "messages");
+            count_of(count(status, "/mqtt/listener/connections"), "connection") + ", " +
+            count_of(count(status, "/mqtt/listener/messages"), "message");
   }
   return line.empty() ? "no broker, no listener" : line;
 }
@@ -186,7 +182,7 @@ std::vector<std::string> status_problems(const Json& status) {
     problems.push_back("the audit log fails: " + why);
   }
   if (const std::uint64_t lost = count(status, "/audit/lost"); lost > 0) {
-    problems.push_back(counted(lost, "record", "records") + " of the audit log could not be kept");
+    problems.push_back(count_of(lost, "record") + " of the audit log could not be kept");
   }
   if (const std::string why = text(status, "/eviction/blocked"); !why.empty()) {
     problems.push_back("no room can be made: " + why);
@@ -213,13 +209,13 @@ std::string status_summary(const Json& status) {
     name.resize(kNameColumn, ' ');
     page += name + printable(what) + "\n";
   };
-  line("stored", counted(count(status, "/catalog/series"), "series", "series") + " of " +
-                     counted(count(status, "/catalog/devices"), "device", "devices") + " in " +
-                     counted(count(status, "/catalog/namespaces"), "namespace", "namespaces"));
+  line("stored", count_of(count(status, "/catalog/series"), "series", "series") + " of " +
+                     count_of(count(status, "/catalog/devices"), "device") + " in " +
+                     count_of(count(status, "/catalog/namespaces"), "namespace"));
   const std::string lost = losses(status);
   line("taken in", rate_text(number(status, "/rates/readings_per_second")) + ", " +
-                       counted(count(status, "/rates/readings"), "reading", "readings") +
-                       " since the start" + (lost.empty() ? "" : ", " + lost));
+                       count_of(count(status, "/rates/readings"), "reading") + " since the start" +
+                       (lost.empty() ? "" : ", " + lost));
   line("metadata", drive(status, "metadata"));
   line("values", drive(status, "values"));
   line("memory", wire::format_size(count(status, "/memory/resident_bytes")) + " of " +
@@ -227,7 +223,7 @@ std::string status_summary(const Json& status) {
                      wire::format_size(count(status, "/wal/bytes")) + " of " +
                      wire::format_size(count(status, "/wal/limit_bytes")));
   line("kept", text(status, "/expiry/default") + ", " +
-                   counted(count(status, "/expiry/rules"), "rule", "rules") +
+                   count_of(count(status, "/expiry/rules"), "rule") +
                    "; when full: " + text(status, "/eviction/on_full"));
   line("erasing", erasing(status));
   line("mqtt", mqtt(status));

@@ -112,9 +112,10 @@ class Backup {
                   index_.files.size());
       return wire::kExitPartly;
     }
-    print_error("%s readings of %s series saved to %s, as of %s\n",
-                count_text(index_.readings()).c_str(), count_text(index_.files.size()).c_str(),
-                printable(directory_).c_str(), index_.made.c_str());
+    print_error("%s of %s series saved to %s, as of %s\n",
+                count_of(index_.readings(), "reading").c_str(),
+                count_text(index_.files.size()).c_str(), printable(directory_).c_str(),
+                index_.made.c_str());
     if (left_out_ > 0) print_error("edgecase: %zu series were left out\n", left_out_);
     return exit_code_;
   }

@@ -92,17 +92,19 @@ std::string count_or_unknown(const Json& document, const char* name) {
 }
 
 std::string summary_of(const Json& document) {
-  std::string text = count_or_unknown(document, "readings") + " readings of " +
-                     count_text(count_field(document, "series")) + " series";
+  const bool is_counted = number_field(document, "readings").has_value();
+  std::string text = (is_counted ? count_of(count_field(document, "readings"), "reading")
+                                 : std::string("? readings")) +
+                     " of " + count_text(count_field(document, "series")) + " series";
   if (number_field(document, "bytes"))
     text += " (" + wire::format_size(count_field(document, "bytes")) + ")";
   if (const std::uint64_t windows = count_field(document, "windows"); windows > 0) {
-    text += ", " + count_text(windows) + " windows of tiers";
+    text += ", " + count_of(windows, "window") + " of tiers";
     if (!text_field(document, "windows_note").empty())
       text += " (those that the range cuts go whole)";
   }
   const std::uint64_t devices = count_field(document, "devices");
-  if (devices > 0) text += ", " + count_text(devices) + (devices == 1 ? " device" : " devices");
+  if (devices > 0) text += ", " + count_of(devices, "device");
   return text;
 }
 

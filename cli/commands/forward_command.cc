@@ -108,7 +108,7 @@ int run_summaries(const ForwardArguments& arguments, Parameters parameters) {
   } else {
     table.flush();
     write_out(stdout,
-              count_text(count) + " hours, " + count_text(unconfirmed) + " not confirmed\n");
+              count_of(count, "hour") + ", " + count_text(unconfirmed) + " not confirmed\n");
   }
   if (const int lost = finish_stdout(); lost != 0) return lost;
   return unconfirmed == 0 ? wire::kExitOk : wire::kExitPartly;
@@ -138,11 +138,11 @@ int run_forward_status(const ForwardArguments& arguments) {
     line("kept apart there",
          "the target knows another copy of this store; to do: edgecase forward origins there");
   if (number_field(document, "waiting_at_most"))
-    line("waiting, at most", count_text(count_field(document, "waiting_at_most")) + " readings");
+    line("waiting, at most", count_of(count_field(document, "waiting_at_most"), "reading"));
   if (const std::string oldest = text_field(document, "oldest_waiting"); !oldest.empty())
     line("oldest waiting", oldest);
   line("last answer", or_dash(text_field(document, "answered")));
-  line("sent", count_text(count_field(document, "readings")) + " readings, " +
+  line("sent", count_of(count_field(document, "readings"), "reading") + ", " +
                    wire::format_size(count_field(document, "bytes")));
   line("batches", count_text(count_field(document, "requests")) + ", of which " +
                       count_text(count_field(document, "failed_requests")) +
@@ -151,12 +151,12 @@ int run_forward_status(const ForwardArguments& arguments) {
       unsent != document.end() && unsent->is_object()) {
     for (const auto& [reason, count] : unsent->items()) {
       if (reason != "unfit" && count.is_number_unsigned() && count > 0)
-        line("went unsent", count_text(count.get<std::uint64_t>()) + " readings: " + reason);
+        line("went unsent", count_of(count.get<std::uint64_t>(), "reading") + ": " + reason);
     }
   }
-  line("it cannot hold", count_text(count_field(document, "unfit")) + " readings");
-  line("it did not keep", count_text(count_field(document, "not_kept")) + " readings");
-  line("it refused", count_text(count_field(document, "undelivered")) + " readings");
+  line("it cannot hold", count_of(count_field(document, "unfit"), "reading"));
+  line("it did not keep", count_of(count_field(document, "not_kept"), "reading"));
+  line("it refused", count_of(count_field(document, "undelivered"), "reading"));
   const auto refused = document.find("undelivered_readings");
   if (refused == document.end() || !refused->is_array() || refused->empty()) return finish_stdout();
   if (const std::string why = text_field(document, "refused_why"); !why.empty())
@@ -297,10 +297,10 @@ int run_verify(const ForwardArguments& arguments) {
                    count_text(count_field(each, "missing"))});
       }
       table.flush();
-      if (unnamed > 0) write_out(stdout, "and " + count_text(unnamed) + " hours more\n");
+      if (unnamed > 0) write_out(stdout, "and " + count_of(unnamed, "hour") + " more\n");
     }
     write_out(stdout,
-              count_text(readings) + " readings compared, " + count_text(missing) + " missing" +
+              count_of(readings, "reading") + " compared, " + count_text(missing) + " missing" +
                   (missing > 0 ? ", " + count_text(sent_again) + " sent again" : "") +
                   (refused > 0 ? ", " + count_text(refused) + " refused there" : "") +
                   (unchecked > 0 ? ", " + count_text(unchecked) + " too large to compare" : "") +

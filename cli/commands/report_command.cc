@@ -40,12 +40,12 @@ Json list_of(const Json& object, const char* name) {
 
 // "12 devices, 40 series, 1,000 readings, 12 KiB, from ... to ...".
 std::string amounts_text(const Json& stored) {
-  std::string text = count_text(count_field(stored, "devices")) + " devices, " +
+  std::string text = count_of(count_field(stored, "devices"), "device") + ", " +
                      count_text(count_field(stored, "series")) + " series, " +
-                     count_text(count_field(stored, "readings")) + " readings, " +
+                     count_of(count_field(stored, "readings"), "reading") + ", " +
                      wire::format_size(count_field(stored, "bytes"));
   if (const std::uint64_t windows = count_field(stored, "windows"); windows > 0)
-    text += ", " + count_text(windows) + " windows of tiers, " +
+    text += ", " + count_of(windows, "window") + " of tiers, " +
             wire::format_size(count_field(stored, "window_bytes"));
   const std::string oldest = text_field(stored, "oldest");
   if (!oldest.empty()) text += ", from " + oldest + " to " + text_field(stored, "newest");

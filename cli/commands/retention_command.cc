@@ -123,13 +123,13 @@ Result<bool> may_change(DaemonClient& client, Parameters parameters,
   if (erased > 0 || windows == 0) {
     what = (thinned > 0 ? " makes windows of " + count_text(thinned)
                         : " erases " + count_text(erased)) +
-           " of " + count_text(count_field(document, "readings")) + " readings of " +
+           " of " + count_of(count_field(document, "readings"), "reading") + " of " +
            text_of(arguments);
     if (thinned == 0) what += " (" + wire::format_size(count_field(document, "erased_bytes")) + ")";
   }
   if (windows > 0)
-    what += std::string(what.empty() ? "" : " and") + " erases " + count_text(windows) +
-            " windows of tiers";
+    what += std::string(what.empty() ? "" : " and") + " erases " + count_of(windows, "window") +
+            " of tiers";
   return confirmed(change + what + " at once", false);
 }
 
@@ -224,21 +224,22 @@ int run_preview(const RetentionArguments& given) {
   write_out(
       stdout,
       count_text(count_field(document, "erased_readings")) + " of " +
-          count_text(count_field(document, "readings")) + " readings of " +
+          count_of(count_field(document, "readings"), "reading") + " of " +
           count_text(count_field(document, "series")) + " series go at once (" +
           wire::format_size(count_field(document, "erased_bytes")) + "), the next " +
           (text_field(document, "next").empty() ? "never" : "at " + text_field(document, "next")) +
           "\n");
   if (const std::uint64_t thinned = count_field(document, "thinned_readings"); thinned > 0)
-    write_out(stdout, count_text(thinned) + " readings become windows\n");
+    write_out(stdout, count_of(thinned, "reading becomes", "readings become") + " windows\n");
   const auto tiers = document.find("tiers");
   for (const nlohmann::json& tier : tiers == document.end() ? nlohmann::json::array() : *tiers) {
     write_out(stdout, "tier " + printable(text_field(tier, "tier")) + ": about " +
-                          count_text(count_field(tier, "windows")) + " windows, " +
+                          count_of(count_field(tier, "windows"), "window") + ", " +
                           wire::format_size(count_field(tier, "bytes")) + "\n");
   }
   if (const std::uint64_t windows = count_field(document, "erased_windows"); windows > 0)
-    write_out(stdout, count_text(windows) + " windows of tiers go at once\n");
+    write_out(stdout,
+              count_of(windows, "window of tiers goes", "windows of tiers go") + " at once\n");
   if (const std::string note = erasure_level_note(document); !note.empty())
     write_out(stdout, printable(note) + "\n");
   return finish_stdout();

@@ -173,7 +173,7 @@ int run_where(const WhereArguments& arguments) {
   const std::uint64_t window_bytes = count_field(document, "window_bytes");
   write_out(stdout, count_text(count_field(document, "series")) + " series hold " +
                         wire::format_size(count_field(document, "bytes")) + " in " +
-                        count_text(document["files"].size()) + " files" +
+                        count_of(document["files"].size(), "file") +
                         (window_bytes == 0
                              ? "\n"
                              : ", " + wire::format_size(window_bytes) + " windows of tiers\n"));
@@ -265,7 +265,7 @@ int run_set(const DeviceArguments& arguments) {
   if (!body.ok()) return report_failure(body.status());
   if (!is_group || arguments.json) return print_device(*body, arguments.json);
   const nlohmann::json document = nlohmann::json::parse(*body, nullptr, false);
-  write_out(stdout, count_text(count_field(document, "described")) + " devices\n");
+  write_out(stdout, count_of(count_field(document, "described"), "device") + "\n");
   return finish_stdout();
 }
 

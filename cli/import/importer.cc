@@ -343,16 +343,17 @@ class Import {
       print_error("%s%s: %s\n", path.c_str(), line.c_str(), printable(error.message).c_str());
     }
     if (source->bad_lines() > source->errors().size()) {
-      print_error("%s: and %s more lines that are no readings\n", path.c_str(),
-                  count_text(source->bad_lines() - source->errors().size()).c_str());
+      print_error("%s: and %s that are no readings\n", path.c_str(),
+                  count_of(source->bad_lines() - source->errors().size(), "more line", "more lines")
+                      .c_str());
     }
     if (counts.bad > 0) {
-      print_error("%s: %s readings without a time, which an import has to name\n", path.c_str(),
-                  count_text(counts.bad).c_str());
+      print_error("%s: %s without a time, which an import has to name\n", path.c_str(),
+                  count_of(counts.bad, "reading").c_str());
     }
     if (source->no_values() > 0) {
-      std::fprintf(stderr, "%s: %s lines without a value (empty, nan, null) are no readings\n",
-                   path.c_str(), count_text(source->no_values()).c_str());
+      std::fprintf(stderr, "%s: %s without a value (empty, nan, null): no readings\n", path.c_str(),
+                   count_of(source->no_values(), "line").c_str());
     }
     counts.bad += source->bad_lines();
     readings_ += counts.readings;
@@ -425,7 +426,7 @@ class Import {
     if (taken < files) from = count_text(taken) + " of " + from;
     from = files == 1 ? "" : " from " + from + " files";
     if (status.ok() || done > 0) {
-      print_error("%s readings %s%s\n", count_text(done).c_str(),
+      print_error("%s %s%s\n", count_of(done, "reading").c_str(),
                   request_.dry_run ? "found" : "stored", from.c_str());
     }
     if (bad_ > 0) print_error("%s refused\n", count_text(bad_).c_str());
@@ -439,7 +440,7 @@ class Import {
       print_error("%s: %s %s\n", manifest.path().c_str(), printable(manifest.summary()).c_str(),
                   request_.dry_run ? "found" : "described");
     }
-    if (conflicts > 0) print_error("%s conflicts\n", count_text(conflicts).c_str());
+    if (conflicts > 0) print_error("%s\n", count_of(conflicts, "conflict").c_str());
     if (!status.ok()) {
       const int exit_code = report_failure(status);
       return done > 0 && !request_.dry_run ? wire::kExitPartly : exit_code;

@@ -77,7 +77,7 @@ Result<std::optional<Manifest>> Manifest::read(const std::string& path) {
 }
 
 std::string Manifest::summary() const {
-  return count_text(list_of(document_, "devices").size()) + " devices of " +
+  return count_of(list_of(document_, "devices").size(), "device") + " of " +
          text_field(document_, "owner");
 }
 

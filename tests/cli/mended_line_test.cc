@@ -146,6 +146,8 @@ TEST_CASE("mistakes: what cannot be guessed says what is wrong, in one line") {
            Case{{"query", "kitchen", "--xyzzy"}, "unknown option --xyzzy"},
            Case{{"status", "extra"}, "'extra' is one word too many"},
            Case{{"completion"}, "say which: bash, zsh, fish"},
+           Case{{"query", "kitchen", "--limit", "1.5"}, "--limit: '1.5' is no whole number"},
+           Case{{"query", "kitchen", "--limit", "99999999999999999999"}, "is too large"},
        }) {
     CAPTURE(shell_line(c.typed));
     const Answer answer = answer_to(c.typed);

@@ -65,6 +65,11 @@ TEST_CASE("ages, counts and rates") {
   CHECK(count_text(999) == "999");
   CHECK(count_text(1'000) == "1,000");
   CHECK(count_text(1'234'567) == "1,234,567");
+  CHECK(count_of(0, "reading") == "0 readings");
+  CHECK(count_of(1, "reading") == "1 reading");
+  CHECK(count_of(1'000, "reading") == "1,000 readings");
+  CHECK(count_of(1, "window goes", "windows go") == "1 window goes");
+  CHECK(count_of(2, "window goes", "windows go") == "2 windows go");
   CHECK(rate_text(0) == "-");
   CHECK(rate_text(std::numeric_limits<double>::quiet_NaN()) == "-");
   CHECK(rate_text(1) == "1/s");

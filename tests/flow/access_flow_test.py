@@ -180,7 +180,7 @@ class AccessFlow(unittest.TestCase):
             self.assertEqual(self.place.cli(command, series, extra={"EDGECASE_PURPOSE": "billing"}).returncode, 0)
         partly = self.place.cli("query", "*/*", "--format", "csv")
         self.assertEqual((partly.returncode, partly.stdout.count("\n")), (0, 2))
-        self.assertIn("1 devices were left out", partly.stderr)
+        self.assertIn("1 device was left out", partly.stderr)
         target = os.path.join(self.place.path, "out/")
         self.assertEqual(self.place.cli("export", "*/*", "-o", target).returncode, 0)
         self.assertEqual(os.listdir(os.path.join(target, "default")), ["lamp"])
