@@ -380,9 +380,13 @@ Result<BackupIndex> read_index(const std::string& directory) {
 }
 
 Status write_index(const std::string& directory, const BackupIndex& index) {
-  OrderedJson json = {{"format", kBackupFormat},      {"edgecase", wire::version()},
-                      {"made", index.made},           {"moment", index.moment},
-                      {"readings", index.readings()}, {"state", index.state},
+  const bool has_origins = !index.state.value("origins", OrderedJson::array()).empty();
+  OrderedJson json = {{"format", has_origins ? kBackupFormat : 1},
+                      {"edgecase", wire::version()},
+                      {"made", index.made},
+                      {"moment", index.moment},
+                      {"readings", index.readings()},
+                      {"state", index.state},
                       {"files", OrderedJson::array()}};
   for (const BackupFile& file : index.files) json["files"].push_back(file_json(file));
   EC_ASSIGN_OR_RETURN(TargetFile file, TargetFile::create(index_path(directory)));

@@ -7,9 +7,10 @@
 // One that was broken off goes on with the same command, at the same moment while the daemon holds
 // that, else anew.
 //
-// A restore looks through all files before it stores anything. Rules come first, since windows are
-// taken where a rule has their tier; what is in the store already stays,
-// and what has been erased or has expired there does not come back.
+// A restore looks through all files before it stores anything. Whose devices are comes before the
+// readings, so that no other store's come under their names meanwhile, and so do rules, since
+// windows are taken where a rule has their tier; what is in the store already stays, and what has
+// been erased or has expired there does not come back.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +36,9 @@ struct BackupRequest {
 int run_backup(const BackupRequest& request);
 int run_restore(const BackupRequest& request);
 
-inline constexpr int kBackupFormat = 1;
+// Format 2 says whose devices are ("origins" and "device_origins" of its state). Where no store
+// forwards to this one, the index is written in format 1.
+inline constexpr int kBackupFormat = 2;
 
 struct BackupFile {
   std::string path;  // within the directory
@@ -48,7 +51,7 @@ struct BackupFile {
 struct BackupIndex {
   std::string moment;  // its name at the daemon
   std::string made;
-  nlohmann::ordered_json state;  // namespaces, devices, retention
+  nlohmann::ordered_json state;  // namespaces, devices, origins, device_origins, retention
   std::vector<BackupFile> files;
 
   std::uint64_t readings() const;

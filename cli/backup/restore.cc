@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -31,6 +32,7 @@ class Restore {
     Status status = look_through();
     if (status.ok()) status = make_namespaces();
     if (status.ok()) status = describe_devices();
+    if (status.ok()) status = restore_origins();
     if (status.ok()) status = set_rules(Tiers::With);
     if (!status.ok()) return report_failure(status);
     int imported = wire::kExitOk;
@@ -148,6 +150,47 @@ class Restore {
       } else {
         EC_TRY(said);
       }
+    }
+    return ok();
+  }
+
+  // Which store each device came from, in requests of some lines.
+  Status restore_origins() {
+    constexpr std::size_t kLines = 5'000;  // all origins at once: they name each other
+    std::set<std::uint64_t> others;
+    for (const char* const list : {"origins", "device_origins"}) {
+      std::string lines;
+      std::size_t count = 0;
+      const OrderedJson all = index_.state.value(list, OrderedJson::array());
+      for (const OrderedJson& each : all) {
+        if (!each.is_object() || !others.contains(count_field(each, "origin"))) {
+          lines += each.dump(-1, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
+        }
+        if (++count % kLines == 0 || count == all.size())
+          EC_TRY(put_origins(std::exchange(lines, {}), others));
+      }
+    }
+    return ok();
+  }
+
+  // What another store has here stays so, and is told.
+  Status put_origins(const std::string& lines, std::set<std::uint64_t>& others) {
+    if (lines.empty()) return ok();
+    EC_ASSIGN_OR_RETURN(const std::string body,
+                        client_.put(path_with(wire::routes::kBackups, {{"as_of", index_.made}}),
+                                    lines, "application/x-ndjson"));
+    const OrderedJson answer = OrderedJson::parse(body, nullptr, false);
+    if (!answer.is_object()) return io_error("the daemon's answer is no object");
+    for (const OrderedJson& each : answer.value("others", OrderedJson::array())) {
+      if (!each.is_number_unsigned() || !others.insert(each.get<std::uint64_t>()).second) continue;
+      print_error("edgecase: origin %s is another store here: its devices are nobody's\n",
+                  each.dump().c_str());
+      is_partly_ = true;
+    }
+    if (const std::uint64_t count = count_field(answer, "others_devices"); count > 0) {
+      print_error("edgecase: devices that are another store's here: %s\n",
+                  count_text(count).c_str());
+      is_partly_ = true;
     }
     return ok();
   }

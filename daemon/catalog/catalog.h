@@ -86,6 +86,13 @@ struct SeriesEntry {
 // none.
 Result<wire::Identity> identity_of(const SeriesEntry& entry);
 
+// Whose a device is, and what it is called there; empty: as here.
+struct DeviceOrigin {
+  std::string namespace_name, device;
+  OriginNumber origin = kNoOrigin;
+  std::string name_there;
+};
+
 struct DeviceEntry {
   std::string namespace_name, device;
   NamespaceId namespace_id = 0;
@@ -198,6 +205,14 @@ class Catalog {
     std::size_t devices = 0, renamed = 0;
   };
   std::map<OriginNumber, OriginCount> count_origins() const;
+  // What a device's row has, for a backup. NotFound: it is gone, nobody's, or in one of the store's
+  // own namespaces.
+  Result<DeviceOrigin> origin_at(std::uint32_t row) const;
+  // Takes what a backup has, durable on return, before their first reading or after it; namespaces
+  // are made. What is somebody's here already stays: how many those are that are another's.
+  // InvalidArgument: a name; LimitReached: limits.devices.
+  Result<std::size_t> restore_origins(std::span<const DeviceOrigin> devices)
+      EC_EXCLUDES(creation_mutex_, mutex_);
   // Which of the readings resolve() can never take as things are, in their order, and why: a name,
   // a limit. Those before have what room there is; the others fit together.
   std::vector<Refusal> unfit(std::span<const wire::Reading> readings) const;
@@ -383,6 +398,8 @@ class Catalog {
   Status load_record(ByteView key, ByteView value) EC_REQUIRES(mutex_);
   Status load_device(std::uint32_t namespace_row, std::uint32_t id, ByteView name, ByteView value)
       EC_REQUIRES(mutex_);
+  Status claim_restored(std::span<const DeviceOrigin> devices, CatalogAdditions& additions,
+                        std::size_t& others) EC_EXCLUDES(mutex_);
   Status load_origin(std::uint32_t device_row, ByteView value) EC_REQUIRES(mutex_);
   Status load_series(std::uint32_t namespace_row, const RecordKey& key, ByteView name,
                      ByteView value) EC_REQUIRES(mutex_);

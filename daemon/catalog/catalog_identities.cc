@@ -398,4 +398,64 @@ std::map<OriginNumber, Catalog::OriginCount> Catalog::count_origins() const {
   return counts;
 }
 
+Result<DeviceOrigin> Catalog::origin_at(std::uint32_t row) const {
+  const ReaderLock lock(mutex_);
+  if (row >= devices_.size()) return not_found("no device has this row");
+  const DeviceRow& device = devices_[row];
+  const std::string& owner = namespaces_[device.namespace_row].name;
+  if (device.name.empty() || owner.empty()) return not_found("the device is gone");
+  if (device.origin == kNoOrigin || owner.starts_with('_'))
+    return not_found("the device is nobody's");
+  const auto there = names_there_.find(row);
+  return DeviceOrigin{owner, std::string(device.name), device.origin,
+                      there == names_there_.end() ? "" : there->second};
+}
+
+Result<std::size_t> Catalog::restore_origins(std::span<const DeviceOrigin> devices) {
+  for (const DeviceOrigin& each : devices) {
+    EC_TRY(wire::check_name("namespace", each.namespace_name));
+    EC_TRY(wire::check_name("device", each.device));
+    if (!each.name_there.empty()) EC_TRY(wire::check_name("device", each.name_there));
+    if (each.namespace_name.starts_with('_') || each.origin == kNoOrigin)
+      return invalid_argument("device " + each.device + " is nobody's");
+  }
+  for (const DeviceOrigin& each : devices) EC_TRY(ensure_namespace(each.namespace_name).status());
+  CatalogAdditions additions;
+  std::size_t others = 0;
+  EC_TRY(claim_restored(devices, additions, others));
+  if (additions.empty()) return others;
+  WriteBatch batch;
+  additions.append_to(batch);
+  EC_TRY(engine_.write(batch, Durability::Sync));
+  confirm(additions);
+  return others;
+}
+
+Status Catalog::claim_restored(std::span<const DeviceOrigin> devices, CatalogAdditions& additions,
+                               std::size_t& others) {
+  additions.catalog_namespace_ = catalog_namespace_;
+  const WriterLock lock(mutex_);
+  for (const DeviceOrigin& each : devices) {
+    const std::uint32_t owner = find_namespace_row(each.namespace_name);
+    if (owner == kNoRow) return busy("namespace " + each.namespace_name + " was dropped meanwhile");
+    const std::string& there = each.name_there.empty() ? each.device : each.name_there;
+    std::uint32_t row = find_device_row(owner, each.device);
+    if (row == kNoRow && devices_.size() - dropped_devices_ >= limits_.devices)
+      return count_limit("devices", limits_.devices);
+    if (row == kNoRow || devices_[row].origin == kNoOrigin) {
+      row = claim(owner, there, each.device, each.origin);
+    } else if (!is_placed(row, there, Origins(&each.origin, 1))) {
+      ++others;
+      continue;
+    }
+    const DeviceRow& device = devices_[row];
+    const bool is_told = device.durable && !unclaimed_.contains(row);
+    if (is_told || !additions.devices_.insert(row).second) continue;
+    const RecordKey key{RecordKind::Device, namespaces_[owner].id, device.id, 0};
+    additions.records_.push_back(
+        {true, row, encode_record_key(key), record_of(row, device.durable)});
+  }
+  return ok();
+}
+
 }  // namespace edgecase::catalog

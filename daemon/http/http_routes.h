@@ -389,7 +389,9 @@ void delete_token(HttpContext& context, Call& call);
 void register_token_metrics(HttpContext& context);
 void get_report(HttpContext& context, Call& call);
 Result<wire::Json> get_report_key(HttpContext& context, const Call& call);
+// backup_routes.cc:
 void post_backup(HttpContext& context, Call& call);
+Result<wire::Json> put_backup(HttpContext& context, const Call& call);
 Result<wire::Json> delete_backup(HttpContext& context, const Call& call);
 // status_routes.cc:
 void get_status(HttpContext& context, Call& call);

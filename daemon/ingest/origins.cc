@@ -9,7 +9,8 @@ namespace edgecase::ingest {
 namespace {
 
 constexpr std::string_view kOriginsNamespace = "_origins";
-constexpr std::uint8_t kVersion = 1;
+constexpr std::uint8_t kVersion = 2, kVersionBeforeRestored = 1;
+constexpr unsigned char kSecond = 1, kRestored = 2;  // flags
 constexpr std::size_t kStoreDigits = 32, kRunDigits = 16;
 constexpr std::size_t kNumberBytes = 4, kTimeBytes = 8;
 constexpr std::size_t kByMaxBytes = 256;
@@ -79,12 +80,13 @@ Result<OriginClaim> parse_origin(std::string_view text) {
 }
 
 Bytes encode_origin(const Origin& origin) {
-  Bytes out(1, static_cast<char>(kVersion));
+  Bytes out(1, static_cast<char>(origin.is_restored ? kVersion : kVersionBeforeRestored));
   append_digits(origin.store, kStoreDigits, out);
   append_digits(origin.run, kRunDigits, out);
   append_digits(origin.store_before, kStoreDigits, out);
   wire::append_big_endian(origin.holder, out, kNumberBytes);
-  out.push_back(origin.is_second ? 1 : 0);
+  out.push_back(
+      static_cast<char>((origin.is_second ? kSecond : 0) | (origin.is_restored ? kRestored : 0)));
   wire::append_big_endian(static_cast<std::uint64_t>(origin.since_ns), out, kTimeBytes);
   return out + Bytes(origin.by);
 }
@@ -108,7 +110,9 @@ Result<Origin> decode_origin(catalog::OriginNumber number, ByteView bytes) {
   const ByteView before = take(kStoreDigits / 2);
   if (!is_zero(before)) origin.store_before = digits_of(before);
   origin.holder = static_cast<catalog::OriginNumber>(wire::read_big_endian(take(kNumberBytes)));
-  origin.is_second = take(1)[0] != 0;
+  const auto flags = static_cast<unsigned char>(take(1)[0]);
+  origin.is_second = (flags & kSecond) != 0;
+  origin.is_restored = (flags & kRestored) != 0;
   origin.since_ns = static_cast<std::int64_t>(wire::read_big_endian(take(kTimeBytes)));
   origin.by = bytes;
   return origin;
@@ -151,13 +155,23 @@ Status Origins::write(const std::vector<Origin>& changed) {
 }
 
 const Origin* Origins::find_origin(const OriginClaim& claim) const {
+  const Origin* restored = nullptr;
+  std::size_t restored_count = 0;
   for (const auto& [number, origin] : all_) {
-    const bool goes_on =
-        origin.store == claim.store && origin.holder == number &&
-        std::find(claim.runs.begin(), claim.runs.end(), origin.run) != claim.runs.end();
-    if (goes_on) return &origin;
+    if (origin.store != claim.store || origin.holder != number) continue;
+    if (std::find(claim.runs.begin(), claim.runs.end(), origin.run) != claim.runs.end())
+      return &origin;
+    if (!origin.is_restored) continue;
+    restored = &origin;
+    ++restored_count;
   }
-  return nullptr;
+  // Which of two copies this is cannot be told.
+  return restored_count == 1 ? restored : nullptr;
+}
+
+Status Origins::limit_of_origins() const {
+  return limit_reached("the limit of " + std::to_string(kOriginsMax) +
+                       " stores that forward to this one is reached");
 }
 
 Origins::Holder Origins::holder_of(const Origin& origin) const {
@@ -171,15 +185,14 @@ Origins::Holder Origins::holder_of(const Origin& origin) const {
 Result<Origins::Holder> Origins::enter(const OriginClaim& claim, const std::string& by) {
   const MutexLock lock(mutex_);
   if (const Origin* const known = find_origin(claim); known != nullptr) {
-    if (known->run == claim.runs.front()) return holder_of(*known);
+    if (known->run == claim.runs.front() && !known->is_restored) return holder_of(*known);
     Origin next = *known;
     next.run = claim.runs.front();
+    next.is_restored = false;
     EC_TRY(write({next}));
     return holder_of(next);
   }
-  if (all_.size() >= kOriginsMax)
-    return limit_reached("the limit of " + std::to_string(kOriginsMax) +
-                         " stores that forward to this one is reached");
+  if (all_.size() >= kOriginsMax) return limit_of_origins();
   Origin made;
   made.number = first_number(claim.store);
   while (all_.contains(made.number)) ++made.number;
@@ -209,6 +222,38 @@ std::vector<Origin> Origins::list() const {
   std::vector<Origin> list;
   for (const auto& [number, origin] : all_) list.push_back(origin);
   return list;
+}
+
+Result<std::vector<catalog::OriginNumber>> Origins::restore(const std::vector<Origin>& saved) {
+  std::map<catalog::OriginNumber, Origin> fresh;
+  std::vector<catalog::OriginNumber> others;
+  const MutexLock lock(mutex_);
+  for (const Origin& each : saved) {
+    const bool can_be =
+        each.number != catalog::kOwnOrigin && each.number != catalog::kNoOrigin &&
+        is_hexadecimal(each.store, kStoreDigits) && is_hexadecimal(each.run, kRunDigits) &&
+        (each.store_before.empty() || is_hexadecimal(each.store_before, kStoreDigits));
+    if (!can_be) return invalid_argument("an origin is not what a backup says of one");
+    const auto here = all_.find(each.number);
+    if (here == all_.end()) {
+      Origin& made = fresh[each.number] = each;
+      made.is_restored = true;
+      made.by.resize(std::min(made.by.size(), kByMaxBytes));
+    } else if (const Origin& there = here->second; there.store != each.store &&
+                                                   there.store_before != each.store &&
+                                                   there.store != each.store_before) {
+      others.push_back(each.number);
+    }
+  }
+  std::vector<Origin> added;
+  for (const auto& [number, each] : fresh) {
+    if (!fresh.contains(each.holder) && !all_.contains(each.holder))
+      return invalid_argument("an origin's heir is none");
+    added.push_back(each);
+  }
+  if (all_.size() + added.size() > kOriginsMax) return limit_of_origins();
+  if (!added.empty()) EC_TRY(write(added));
+  return others;
 }
 
 Status Origins::hand_over(catalog::OriginNumber number, catalog::OriginNumber heir) {

@@ -11,9 +11,13 @@
 //
 // Kept in the engine's namespace `_origins` on the metadata drive, made with the first of them:
 //
-//   key 4 number -> version 1; 16 store, 8 run, 16 store before it was handed over (0: it was not);
-//                   4 number of the holder that has it (its own: itself); 1: a second one; 8
-//                   nanoseconds since 1970 when it came; the name of the token that it came with
+//   key 4 number -> version 1 or 2; 16 store, 8 run, 16 store before it was handed over (0: it was
+//                   not); 4 number of the holder that has it (its own: itself); 1 byte of flags, 1:
+//                   a second one, 2: restored (version 2 alone); 8 nanoseconds since 1970 when it
+//                   came; the name of the token that it came with
+//
+// A restored one may have begun further runs since its backup: the first that comes with its
+// store's number goes on with it.
 //
 // Numbers are big-endian. Thread-safe; the lock is held while a record is written.
 #pragma once
@@ -46,6 +50,7 @@ struct Origin {
   std::string store, run, store_before;
   catalog::OriginNumber holder = 0;  // its own, where nobody else has it
   bool is_second = false;
+  bool is_restored = false;  // and nobody has come as it since
   std::int64_t since_ns = 0;
   std::string by;
 };
@@ -69,6 +74,11 @@ class Origins {
   Result<Holder> find(const OriginClaim& claim) const EC_EXCLUDES(mutex_);
 
   std::vector<Origin> list() const EC_EXCLUDES(mutex_);
+  // Takes those of a backup, under their numbers, durable on return. What is here already stays:
+  // the numbers that another store has here. InvalidArgument: one cannot be; LimitReached:
+  // kOriginsMax.
+  Result<std::vector<catalog::OriginNumber>> restore(const std::vector<Origin>& saved)
+      EC_EXCLUDES(mutex_);
   // What `number` brought is `heir`'s from now on. InvalidArgument: one of them has been handed
   // over; NotFound.
   Status hand_over(catalog::OriginNumber number, catalog::OriginNumber heir) EC_EXCLUDES(mutex_);
@@ -76,6 +86,7 @@ class Origins {
  private:
   Origins(Engine& engine, Clock& clock) : engine_(engine), clock_(clock) {}
   Status load() EC_REQUIRES(mutex_);
+  Status limit_of_origins() const;
   const Origin* find_origin(const OriginClaim& claim) const EC_REQUIRES(mutex_);
   Holder holder_of(const Origin& origin) const EC_REQUIRES(mutex_);
   Status write(const std::vector<Origin>& changed) EC_REQUIRES(mutex_);

@@ -225,6 +225,59 @@ class ForwardOriginsFlow(unittest.TestCase):
         self.assertEqual(set(self.devices()), {"pump", "new"})
         self.verify(other)
 
+    def test_a_hub_that_was_restored_knows_whose_each_name_is(self):
+        first, second, stranger = [self.board() for _ in range(3)]
+        self.send(first, ["m,host=pump f=1 1", "m,host=tank f=1 1"])
+        self.send(second, ["m,host=pump f=2 1"])
+        status, text = self.daemon.request("POST", "/write?precision=ns", "m,host=mine f=3 1")
+        self.assertEqual(status, 204, text)
+        before = self.devices()
+        self.assertEqual(len(before), 4, before)
+        backup = os.path.join(self.place.path, "backup")
+        done = self.place.cli("backup", backup)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        with open(os.path.join(backup, "backup.json"), encoding="utf-8") as file:
+            self.assertEqual(json.load(file)["format"], 2)
+        self.daemon.stop()
+        self.restore(backup)
+        self.assertEqual(self.devices(), before)
+        # The owners began runs of which the backup knows nothing, and come last.
+        for board in (first, second):
+            board.restart()
+        self.send(second, ["m,host=tank f=20 2", "m,host=mine f=20 2"])
+        self.send(stranger, [f"m,host={name} f=30 2" for name in ("pump", "tank", "mine")])
+        self.send(first, ["m,host=pump f=10 2", "m,host=tank f=10 2"])
+        self.send(second, ["m,host=pump f=20 2"])
+        devices = {name: [value for _, _, value in readings] for name, readings in self.devices().items()}
+        [pump_of_second] = before.keys() - {"pump", "tank", "mine"}
+        self.assertEqual({name: devices.pop(name) for name in before},
+                         {"pump": [1, 10], "tank": [1, 10], "mine": [3], pump_of_second: [2, 20]})
+        self.assertEqual(sorted(devices.values()), [[20], [20], [30], [30], [30]])
+        self.assertEqual([each["second"] for each in self.origins()], [False] * 3)
+        for board in (first, second, stranger):
+            self.verify(board)
+        for board, gone in ((second, pump_of_second), (first, "pump")):
+            left = set(self.devices())
+            done = board.place.cli("erase", "pump", "--yes", "--wait-targets")
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            self.assertEqual(left - set(self.devices()), {gone})
+        for board in (first, second, stranger):
+            self.verify(board)
+        # Said once, it stands; a second time changes nothing.
+        names = set(self.devices())
+        self.restart_hub()
+        done = self.place.cli("restore", backup)
+        self.assertIn(done.returncode, (0, 6), done.stderr)
+        self.send(stranger, ["m,host=tank f=31 3"])
+        self.assertLessEqual(set(self.devices()) - names, {"pump", pump_of_second})
+
+    def restore(self, backup):
+        """A new hub at the old one's port, where nobody finds it before all of it is there."""
+        self.place, self.daemon = self.hub = forward_flow_test.ForwardFlow.hub(self)
+        done = self.place.cli("restore", backup)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.restart_hub()
+
 
 if __name__ == "__main__":
     unittest.main()

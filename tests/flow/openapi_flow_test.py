@@ -48,6 +48,7 @@ CALLS = [
     ("get", "/api/v1/fences", {}),
     ("delete", "/api/v1/fences", {"id": "1"}),
     ("post", "/api/v1/backups", {}),
+    ("put", "/api/v1/backups", {}),
     ("delete", "/api/v1/backups", {"moment": "{moment}"}),
     ("get", "/api/v1/report", {}),
     ("get", "/api/v1/report/key", {}),

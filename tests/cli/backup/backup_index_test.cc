@@ -46,13 +46,27 @@ TEST_CASE("backup index: what is none, newer, or leads out of the directory is r
   CHECK(code_of("") == StatusCode::Corruption);
   CHECK(code_of("[]") == StatusCode::Corruption);
   CHECK(code_of(R"({"format":"1"})") == StatusCode::Corruption);
-  CHECK(code_of(R"({"format":2})") == StatusCode::Unsupported);
+  CHECK(code_of(R"({"format":3})") == StatusCode::Unsupported);
   for (const char* outside : {"/etc/passwd", "../x", "a/../../x", ""}) {
     CAPTURE(outside);
     CHECK(code_of(R"({"format":1,"files":[{"file":")" + std::string(outside) + R"("}]})") ==
           StatusCode::Corruption);
   }
   CHECK(code_of(R"({"format":1,"files":[{"file":"a..b/.../c"}]})") == StatusCode::Ok);
+}
+
+TEST_CASE("backup index: one that says whose devices are is of format 2") {
+  const edgecase::test::TempDirectory directory;
+  BackupIndex index = example();
+  const auto format = [&] {
+    CHECK(write_index(directory.path(), index).ok());
+    CHECK(read_index(directory.path()).value().state == index.state);
+    std::ifstream file(index_path(directory.path()));
+    return nlohmann::json::parse(file)["format"].get<int>();
+  };
+  CHECK(format() == 1);
+  index.state["origins"] = nlohmann::ordered_json::array({{{"origin", 1}}});
+  CHECK(format() == kBackupFormat);
 }
 
 TEST_CASE("backup index: of one that was broken off, whole lines count") {

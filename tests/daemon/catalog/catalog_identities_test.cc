@@ -107,6 +107,62 @@ TEST_CASE("origins: a restored device that was renamed is whose name it has") {
   CHECK(write_from(after, *catalog, reading_from("d"), {2}) == renamed);
 }
 
+TEST_CASE("origins: a backup says whose devices are, before their first reading and after") {
+  ModelEngine before, after;
+  auto catalog = opened_catalog(before);
+  write_from(before, *catalog, reading_from("d"), {1});
+  const std::string renamed = write_from(before, *catalog, reading_from("d"), {2});
+  write_from(before, *catalog, reading_from("own"), {0});
+  write_from(before, *catalog, reading_from("nobodys"), {});
+  std::vector<DeviceOrigin> saved;
+  for (std::uint32_t row = 0; row <= catalog->device_rows(); ++row) {
+    if (auto origin = catalog->origin_at(row); origin.ok()) saved.push_back(*std::move(origin));
+  }
+  REQUIRE(saved.size() == 3);
+  CHECK(saved[1].device == renamed);
+  CHECK(saved[1].name_there == "d");
+  catalog = opened_catalog(after);
+  SeriesId restored, claimed;
+  write_from(after, *catalog, reading_from("d"), {}, &restored);
+  for (int round = 0; round < 2; ++round) {
+    const auto others = catalog->restore_origins(saved);
+    REQUIRE_MESSAGE(others.ok(), others.status().to_string());
+    CHECK(*others == 0);
+    catalog = opened_catalog(after);
+  }
+  CHECK(catalog->device_count() == 3);
+  const std::string of_third = write_from(after, *catalog, reading_from("d"), {3});
+  CHECK(of_third.starts_with("d~"));
+  CHECK(of_third != renamed);
+  CHECK(write_from(after, *catalog, reading_from("own"), {1}) != "own");
+  CHECK(write_from(after, *catalog, reading_from("d"), {1}, &claimed) == "d");
+  CHECK(claimed == restored);
+  CHECK(write_from(after, *catalog, reading_from("d"), {2}) == renamed);
+  CHECK(write_from(after, *catalog, reading_from("own"), {0}) == "own");
+  // A copy goes where its name says, whosever that is.
+  CHECK(write_from(after, *catalog, reading_from(renamed), {}) == renamed);
+}
+
+TEST_CASE("origins: what is somebody's already stays, and what cannot be is refused") {
+  ModelEngine engine;
+  const auto catalog = opened_catalog(engine, {.devices = 2});
+  write_from(engine, *catalog, reading_from("d"), {1});
+  const auto code_of = [&](const DeviceOrigin& device) {
+    return catalog->restore_origins({&device, 1}).status().code();
+  };
+  const DeviceOrigin others{"n", "d", 2, ""}, renamed{"n", "d", 1, "e"};
+  CHECK(*catalog->restore_origins({&others, 1}) == 1);
+  CHECK(*catalog->restore_origins({&renamed, 1}) == 1);
+  CHECK(code_of({"n", "", 1, ""}) == StatusCode::InvalidArgument);
+  CHECK(code_of({"n", "a/b", 1, ""}) == StatusCode::InvalidArgument);
+  CHECK(code_of({"n", "a", 1, "a/b"}) == StatusCode::InvalidArgument);
+  CHECK(code_of({"_n", "a", 1, ""}) == StatusCode::InvalidArgument);
+  CHECK(code_of({"n", "a", kNoOrigin, ""}) == StatusCode::InvalidArgument);
+  CHECK(code_of({"n", "a", 1, ""}) == StatusCode::Ok);
+  CHECK(code_of({"n", "b", 1, ""}) == StatusCode::LimitReached);
+  CHECK(write_from(engine, *catalog, reading_from("d"), {1}) == "d");
+}
+
 TEST_CASE("origins: a holder goes on with what it was handed") {
   ModelEngine engine;
   const auto catalog = opened_catalog(engine);

@@ -222,6 +222,8 @@ ServerFixture::ServerFixture(void (*adjust)(config::Settings&)) {
                                                      "\"}");
                         }};
   parts.audit = audit.get();
+  origins = ingest::Origins::open(engine, clock).value();
+  parts.origins = origins.get();
   signing_key = std::make_unique<sign::SigningKey>(engine, random);
   parts.signing_key = signing_key.get();
   auto started = HttpServer::start(std::move(parts));

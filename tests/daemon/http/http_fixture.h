@@ -21,6 +21,7 @@
 #include "erase/erase_service.h"
 #include "http/http_server.h"
 #include "ingest/ingest_pipeline.h"
+#include "ingest/origins.h"
 #include "net/channel.h"
 #include "observe/logger.h"
 #include "observe/metrics.h"
@@ -108,6 +109,7 @@ struct ServerFixture {
   std::unique_ptr<audit::AuditLog> audit;  // where `audit.mode` is set to strict
   std::unique_ptr<ingest::IngestPipeline> pipeline;
   std::unique_ptr<query::QueryService> queries;
+  std::unique_ptr<ingest::Origins> origins;
   std::unique_ptr<erase::EraseWorker> erase_worker;
   std::unique_ptr<HttpServer> server;
 };

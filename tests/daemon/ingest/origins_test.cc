@@ -1,5 +1,7 @@
 #include "ingest/origins.h"
 
+#include <functional>
+
 #include <doctest/doctest.h>
 
 #include "support/manual_clock.h"
@@ -94,6 +96,52 @@ TEST_CASE("origins: one that is handed over is the heir's, and who was it before
   CHECK(back.numbers.front() != lost);
 }
 
+TEST_CASE("origins: restored ones go on under their numbers, whatever runs they began since") {
+  Hub hub, restored;
+  const auto first = hub.enter(claim_of(kStore, {1})).numbers;
+  const auto second = hub.enter(claim_of(kStore, {2})).numbers;
+  const auto other = hub.enter(claim_of(kOtherStore, {1})).numbers;
+  const auto others = restored.origins->restore(hub.origins->list());
+  REQUIRE(others.ok());
+  CHECK(others->empty());
+  restored.origins = restored.open();
+  CHECK(restored.enter(claim_of(kOtherStore, {9})).numbers == other);
+  CHECK(restored.enter(claim_of(kOtherStore, {8})).is_second);
+  // Which of two copies comes is told by its run; then the other one is known too.
+  CHECK(restored.origins->find(claim_of(kStore, {7})).status().code() == StatusCode::NotFound);
+  CHECK(restored.enter(claim_of(kStore, {3, 2})).numbers == second);
+  restored.origins = restored.open();
+  CHECK(restored.enter(claim_of(kStore, {7})).numbers == first);
+  // A second time it changes nothing.
+  REQUIRE(restored.origins->restore(hub.origins->list()).ok());
+  CHECK(restored.enter(claim_of(kStore, {8, 7})).numbers == first);
+  CHECK(restored.enter(claim_of(kStore, {6})).is_new);
+}
+
+TEST_CASE("origins: a number that another store has here is told, and what cannot be is refused") {
+  Hub hub;
+  const auto number = hub.enter(claim_of(kStore, {1})).numbers.front();
+  Origin good;
+  good.number = good.holder = number;
+  good.store = kOtherStore;
+  good.run = run(1);
+  CHECK(*hub.origins->restore({good}) == std::vector<catalog::OriginNumber>{number});
+  CHECK(hub.enter(claim_of(kStore, {1})).numbers.front() == number);
+  const auto code_of = [&](const std::function<void(Origin&)>& change) {
+    Origin changed = good;
+    changed.number = changed.holder = number + 1;
+    change(changed);
+    return hub.origins->restore({changed}).status().code();
+  };
+  CHECK(code_of([](Origin& each) { each.number = 0; }) == StatusCode::InvalidArgument);
+  CHECK(code_of([](Origin& each) { each.store = "x"; }) == StatusCode::InvalidArgument);
+  CHECK(code_of([](Origin& each) { each.run = ""; }) == StatusCode::InvalidArgument);
+  CHECK(code_of([](Origin& each) { each.store_before = "1"; }) == StatusCode::InvalidArgument);
+  CHECK(code_of([](Origin& each) { each.holder = 77; }) == StatusCode::InvalidArgument);
+  CHECK(hub.origins->list().size() == 1);
+  CHECK(code_of([](Origin&) {}) == StatusCode::Ok);
+}
+
 TEST_CASE("origins: who says nothing of itself that is right is told so") {
   for (const std::string& text :
        {std::string(), kStore, kStore + " ", kStore + " 12", kStore + "0 " + run(1),
@@ -133,11 +181,20 @@ TEST_CASE("origins: a record is as it is documented") {
   CHECK(read->store_before == kOtherStore);
   CHECK(read->holder == 2);
   CHECK(read->is_second);
+  CHECK_FALSE(read->is_restored);
   CHECK(read->since_ns == 5);
   CHECK(read->by == "board");
   CHECK(decode_origin(3, golden.substr(0, 50)).status().code() == StatusCode::Corruption);
+  Origin restored = origin;
+  restored.is_restored = true;
+  Bytes second_version = golden;
+  second_version[0] = 2;
+  second_version[1 + 16 + 8 + 16 + 4] = 3;
+  CHECK(encode_origin(restored) == second_version);
+  CHECK(decode_origin(3, second_version)->is_restored);
+  CHECK(decode_origin(3, second_version)->is_second);
   Bytes newer = golden;
-  newer[0] = 2;
+  newer[0] = 3;
   CHECK(decode_origin(3, newer).status().code() == StatusCode::Unsupported);
 }
 
