@@ -108,7 +108,8 @@ void SeriesReader::open_scan() {
     tiers.columns = query::kAllTierColumns;
     // From the end on few reach so far back.
     if (may_be_windows || !is_descending_)
-      query::note_tiers(*marks, series_, range.from_ns, every_ns_, aggregate, account_.tiers());
+      query::note_tiers(service.engine(), *marks, series_, range, every_ns_, aggregate,
+                        account_.tiers());
   }
   scan_.emplace(service.engine(), service.catalog(), std::vector<catalog::SeriesRow>{row_}, range,
                 options, std::move(tiers));

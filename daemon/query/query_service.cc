@@ -328,7 +328,7 @@ Result<std::unique_ptr<ReadingCursor>> QueryService::run(const wire::QueryReques
     for (const catalog::SeriesRow row : found.series) {
       const auto entry = catalog_.series_at(row);
       if (reach != nullptr && entry.ok())
-        note_tiers(*marks_, entry->id, request.from_ns, request.every_ns, of_windows, reach->tiers);
+        note_tiers(engine_, *marks_, entry->id, range, request.every_ns, of_windows, reach->tiers);
     }
   }
   SeriesScan scan(engine_, catalog_, std::move(found.series), range, options, std::move(tiers));

@@ -1,9 +1,12 @@
 #include "query/tier_choice.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "catalog/tier_spaces.h"
+#include "query/cursors.h"
 #include "wire/json_text.h"
+#include "wire/reading_key.h"
 #include "wire/time_text.h"
 
 namespace edgecase::query {
@@ -37,11 +40,50 @@ TierColumn column_for(wire::WindowColumn column) {
   return TierColumn::Count;
 }
 
+// Begin of the first window of that length that there is of a series in `range`; none: there is
+// none.
+std::optional<std::int64_t> first_window(Engine& engine, const catalog::SeriesId& series,
+                                         std::int64_t every_ns, const TimeRange& range) {
+  const auto space = engine.find_namespace(catalog::tier_space_name(series.namespace_id, every_ns));
+  if (!space.ok() || series.sensor > catalog::kTierSensorMax) return std::nullopt;
+  const KeyRange keys =
+      key_range(catalog::tier_series(space->id, series, TierColumn::Count), range);
+  const auto windows = engine.scan(space->id, keys, without_damaged());
+  if (!windows.ok() || !(*windows)->valid()) return std::nullopt;
+  return wire::time_of_reading_key((*windows)->key().data());
+}
+
+// A coarser tier is kept for longer, and may have been there before a finer one was.
+void note_coarser(Engine& engine, const retention::TierMark& mark, const catalog::SeriesId& series,
+                  std::int64_t from_ns, std::int64_t tier_ns, TierNote& note) {
+  if (tier_ns == mark.every_ns.back()) return;
+  const TimeRange thinned{from_ns, mark.before_ns};
+  const std::int64_t begin_ns =
+      first_window(engine, series, tier_ns, thinned).value_or(mark.before_ns);
+  for (const std::int64_t each_ns : mark.every_ns) {
+    if (each_ns <= tier_ns) continue;
+    const auto first_ns = first_window(engine, series, each_ns, thinned);
+    if (!first_ns || *first_ns >= window_start(begin_ns, each_ns)) continue;
+    note.missed_ns.insert(each_ns);
+    note.missed_before_ns = std::max(note.missed_before_ns, begin_ns);
+  }
+}
+
+// The window of a tier within which the range begins or ends.
+void note_cut(Engine& engine, const retention::TierMark& mark, const catalog::SeriesId& series,
+              std::int64_t edge_ns, std::int64_t tier_ns, TierNote& note) {
+  const std::int64_t begin_ns = window_start(edge_ns, tier_ns);
+  if (begin_ns >= edge_ns || begin_ns >= mark.before_ns) return;
+  if (first_window(engine, series, tier_ns, {begin_ns, begin_ns + 1}))
+    note.cut_ns.emplace(begin_ns, tier_ns);
+}
+
 }  // namespace
 
 void TierNote::add(const TierNote& other) {
   read_ns.insert(other.read_ns.begin(), other.read_ns.end());
   missed_ns.insert(other.missed_ns.begin(), other.missed_ns.end());
+  cut_ns.insert(other.cut_ns.begin(), other.cut_ns.end());
   read_before_ns = std::max(read_before_ns, other.read_before_ns);
   missed_before_ns = std::max(missed_before_ns, other.missed_before_ns);
 }
@@ -52,6 +94,11 @@ std::string TierNote::text() const {
   if (!missed_ns.empty()) {
     text += (text.empty() ? "none before " : "; none before ") + wire::time_text(missed_before_ns) +
             ": windows of " + lengths_text(missed_ns) + " are kept there";
+  }
+  bool is_first = true;
+  for (const auto& [begin_ns, tier_ns] : cut_ns) {
+    text += std::exchange(is_first, false) ? "; cut by the range, so left out: " : ", ";
+    text += wire::format_duration(tier_ns) + " at " + wire::time_text(begin_ns);
   }
   return text;
 }
@@ -122,15 +169,18 @@ void note_windows(const retention::TierMarks& marks, const catalog::SeriesId& se
   note.read_before_ns = std::max(note.read_before_ns, before_ns);
 }
 
-void note_tiers(const retention::TierMarks& marks, const catalog::SeriesId& series,
-                std::int64_t from_ns, std::int64_t every_ns,
+void note_tiers(Engine& engine, const retention::TierMarks& marks, const catalog::SeriesId& series,
+                const TimeRange& range, std::int64_t every_ns,
                 std::optional<wire::Aggregate> aggregate, TierNote& note) {
   const retention::TierMark mark = marks.find(series);
-  if (mark.before_ns <= from_ns) return;
+  if (mark.before_ns <= range.from_ns) return;
   const bool can = aggregate && tier_columns(*aggregate);
   if (const auto tier_ns = can ? tier_for(mark, every_ns) : std::nullopt) {
     note.read_ns.insert(*tier_ns);
     note.read_before_ns = std::max(note.read_before_ns, mark.before_ns);
+    note_coarser(engine, mark, series, range.from_ns, *tier_ns, note);
+    note_cut(engine, mark, series, range.from_ns, *tier_ns, note);
+    if (range.to_ns) note_cut(engine, mark, series, *range.to_ns, *tier_ns, note);
   } else {
     note.missed_ns.insert(mark.every_ns.begin(), mark.every_ns.end());
     note.missed_before_ns = std::max(note.missed_before_ns, mark.before_ns);

@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "catalog/catalog.h"
 #include "query/series_scan.h"
@@ -19,9 +20,12 @@ namespace edgecase::query {
 struct TierNote {
   std::set<std::int64_t> read_ns, missed_ns;  // lengths of windows
   std::int64_t read_before_ns = INT64_MIN, missed_before_ns = INT64_MIN;
+  // Begins and lengths of windows that an end of the question's range cuts.
+  std::set<std::pair<std::int64_t, std::int64_t>> cut_ns;
 
   // "1h before 2026-11-22T10:00:00Z"; then, or alone, "none before ...: windows of 1m, 1h are kept
-  // there": the answer has nothing of that time. "": it is made of readings alone.
+  // there": the answer has nothing of that time; then "cut by the range, so left out: 1h at ...".
+  // "": it is made of readings alone.
   std::string text() const;
   void add(const TierNote& other);
 };
@@ -46,8 +50,8 @@ TierReading read_windows(const Engine& engine, const retention::TierMarks* marks
 // Notes what becomes of a series of a question of either kind.
 void note_windows(const retention::TierMarks& marks, const catalog::SeriesId& series,
                   std::int64_t from_ns, std::int64_t every_ns, TierNote& note);
-void note_tiers(const retention::TierMarks& marks, const catalog::SeriesId& series,
-                std::int64_t from_ns, std::int64_t every_ns,
+void note_tiers(Engine& engine, const retention::TierMarks& marks, const catalog::SeriesId& series,
+                const TimeRange& range, std::int64_t every_ns,
                 std::optional<wire::Aggregate> aggregate, TierNote& note);
 
 }  // namespace edgecase::query

@@ -40,8 +40,8 @@ class Tiers(unittest.TestCase):
         result = self.ok("query", device, "--every", every, "--agg", aggregate, "--format", "csv")
         return result.stdout, result.stderr
 
-    def influxql(self, every):
-        span = f"time >= {self.begin_ns} AND time < {self.begin_ns + 2 * HOUR_NS}"
+    def influxql(self, every, late_ns=0):
+        span = f"time >= {self.begin_ns + late_ns} AND time < {self.begin_ns + 2 * HOUR_NS}"
         functions = ", ".join(f"{each}(value)" for each in
                               ("count", "min", "max", "sum", "mean", "first", "last", "spread"))
         question = f"SELECT {functions} FROM temp WHERE device = 'kitchen' AND {span} GROUP BY time({every})"
@@ -121,6 +121,8 @@ class Tiers(unittest.TestCase):
             self.assertEqual(after["series"], answer["series"])
             self.assertIn(" before 20", json.dumps(after))
         self.assertIn("none before 20", json.dumps(self.influxql("90s")))
+        self.assertNotIn("cut by the range", json.dumps(self.influxql("1m")))
+        self.assertIn("cut by the range, so left out: 1m at 20", json.dumps(self.influxql("1m", 30 * 10**9)))
         rows, note = self.windows("1h", "p95")
         self.assertEqual(rows.count("\n"), 1)
         self.assertIn("none before 20", note)

@@ -97,7 +97,7 @@ TEST_CASE("tiers: what windows cannot tell is said, and not answered wrongly") {
   CHECK(tiers.empty());
 }
 
-TEST_CASE("tiers: a window that the range of a question cuts is left out") {
+TEST_CASE("tiers: a window that the range of a question cuts is left out, and told") {
   TieredStore store;
   store.write("temp", ten_hours());
   store.set("*/*", "2h then 1h:forever");
@@ -105,8 +105,54 @@ TEST_CASE("tiers: a window that the range of a question cuts is left out") {
   wire::QueryRequest request = store.request("kitchen/temp", kHour, Aggregate::Count);
   request.from_ns = kNow - 9 * kHour - kMinute;
   request.to_ns = kNow - 4 * kHour + kMinute;
-  const std::string rows = store.ask(request);
+  std::string tiers;
+  const std::string rows = store.ask(request, &tiers);
   CHECK(std::count(rows.begin(), rows.end(), '\n') == 5);
+  CHECK(tiers == "1h before " + wire::time_text(kNow - 2 * kHour) +
+                     "; cut by the range, so left out: 1h at " +
+                     wire::time_text(kNow - 10 * kHour) + ", 1h at " +
+                     wire::time_text(kNow - 4 * kHour));
+  // Where the range begins there is nothing to cut, and where it ends it cuts no window.
+  request.from_ns = kNow - 20 * kHour + kMinute;
+  request.to_ns = kNow - 4 * kHour;
+  store.ask(request, &tiers);
+  CHECK(tiers == "1h before " + wire::time_text(kNow - 2 * kHour));
+  request.to_ns = kNow - kMinute;  // among readings
+  store.ask(request, &tiers);
+  CHECK(tiers == "1h before " + wire::time_text(kNow - 2 * kHour));
+}
+
+TEST_CASE("tiers: where a finer tier begins behind a coarser one it is told") {
+  TieredStore store;
+  store.write("temp", ten_hours());
+  store.set("*/*", "4h then 1h:forever");
+  store.pass();
+  const std::string before = wire::time_text(kNow - 4 * kHour);
+  const auto ask = [&](std::int64_t every_ns, std::int64_t from_ns) {
+    wire::QueryRequest request = store.request("kitchen/temp", every_ns, Aggregate::Mean);
+    request.from_ns = from_ns;
+    std::string tiers;
+    store.ask(request, &tiers);
+    return tiers;
+  };
+  const std::string nothing = "none before " + before + ": windows of 1h are kept there";
+  CHECK(ask(kMinute, kNow - 9 * kHour) == nothing);
+  // The rule has changed: the finer tier begins where there are readings.
+  store.set("*/*", "4h then 1m:1d then 1h:forever");
+  store.pass();
+  CHECK(ask(kMinute, kNow - 9 * kHour) == "1m before " + before + "; " + nothing);
+  CHECK(ask(kHour, kNow - 9 * kHour) == "1h before " + before);
+  store.engine.set_expiry_now_ns(kNow + 2 * kHour);
+  store.pass();
+  const std::string later = "1m before " + wire::time_text(kNow - 2 * kHour);
+  CHECK(ask(kMinute, kNow - 9 * kHour) == later + "; " + nothing);
+  CHECK(ask(kMinute, kNow - 4 * kHour) == later);
+  // It is kept less long.
+  store.engine.set_expiry_now_ns(kNow + 21 * kHour);
+  store.pass();
+  CHECK(ask(kMinute, kNow - 4 * kHour)
+            .ends_with("; none before " + wire::time_text(kNow - 3 * kHour) +
+                       ": windows of 1h are kept there"));
 }
 
 TEST_CASE("tiers: a late reading is refused and told, also after a restart") {
