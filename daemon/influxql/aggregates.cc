@@ -39,6 +39,10 @@ class Count : public Reducer {
   }
   bool takes_summary(const NumberSummary&) const override { return true; }
   bool takes_sums() const override { return true; }
+  void reduce_sums(std::span<const WindowSums::Window> sums,
+                   NumberRows::Column& made) const override {
+    for (const WindowSums::Window& each : sums) made.add(std::uint64_t{each.count});
+  }
   void add_summary(const NumberSummary& summary) override {
     count_ += static_cast<std::int64_t>(summary.count);
   }
@@ -90,6 +94,14 @@ class Sum : public Reducer {
   }
   bool takes_summary(const NumberSummary&) const override { return true; }
   bool takes_sums() const override { return !is_integer_; }
+  void reduce_sums(std::span<const WindowSums::Window> sums,
+                   NumberRows::Column& made) const override {
+    for (const WindowSums::Window& each : sums) {
+      query::NumberSum sum;
+      sum.add(each);
+      made.add(std::bit_cast<std::uint64_t>(is_mean_ ? sum.mean() : sum.sum().float64));
+    }
+  }
   void add_summary(const NumberSummary& summary) override {
     count_ += static_cast<std::int64_t>(summary.count);
     if (is_integer_) {

@@ -434,6 +434,7 @@ std::unique_ptr<PointSource> FunctionPlan::open(std::unique_ptr<PointSource> poi
 
 std::unique_ptr<PointSource> FunctionPlan::open(std::unique_ptr<WindowFeed> feed,
                                                 Spending& spending) const {
+  if (!impl_->planned->grid.is_cut()) feed->take_turns();
   if (impl_->planned->is_of_numbers) {
     std::vector<const Call*> calls;
     for (const Leaf& leaf : impl_->planned->leaves) calls.push_back(&leaf.call);

@@ -1,5 +1,6 @@
 // Windows as rows of numbers. A window is taken by itself where its readings come from several
-// groups, or are known unread; those that lie whole in what is held are cut out of it at once.
+// groups, or are known unread; those that lie whole in what is held are cut out of it at once, as
+// are those of which a group's sums are kept.
 #include <algorithm>
 #include <utility>
 
@@ -10,8 +11,11 @@
 namespace edgecase::influxql {
 namespace {
 
-// Rows that are made at once.
+// Rows that are made at once; and what is read for them: a step of a feed, which may decode a
+// group, counts as so many of its readings. Some hundreds of microseconds.
 constexpr std::size_t kRowsMax = 2'048;
+constexpr std::size_t kReadingsMax = 16'384;
+constexpr std::size_t kReadingsOfStep = 256;
 
 class WindowRows final : public PointSource {
  public:
@@ -49,9 +53,11 @@ class WindowRows final : public PointSource {
   }
 
   Result<bool> next_many(NumberRows& rows) override {
-    if (next_ < made_.size()) return false;
-    EC_ASSIGN_OR_RETURN(const bool has_any, make());
-    if (!has_any) return false;
+    if (next_ == made_.size()) {
+      EC_ASSIGN_OR_RETURN(const bool has_any, make());
+      if (!has_any) return false;
+    }
+    made_.drop(next_);
     EC_TRY(spending_.add_windows(made_.size()));
     std::swap(rows, made_);
     next_ = made_.size();
@@ -82,6 +88,7 @@ class WindowRows final : public PointSource {
     }
     Status take(const wire::Numbers& numbers) override {
       has_any_ = true;
+      rows_.readings_ += numbers.size();
       for (Made& each : rows_.functions_) EC_TRY(each.reducer->add_numbers(numbers));
       return ok();
     }
@@ -111,7 +118,8 @@ class WindowRows final : public PointSource {
     made_.columns.resize(functions_.size());
     for (std::size_t i = 0; i < functions_.size(); ++i) made_.columns[i].kind = functions_[i].kind;
     made_.clear();
-    while (made_.empty()) {
+    readings_ = 0;
+    while (made_.empty() || (made_.size() < kRowsMax && readings_ < kReadingsMax)) {
       EC_ASSIGN_OR_RETURN(const auto time_ns, feed_->next_time());
       if (!time_ns) {
         EC_TRY(fill_to_end());
@@ -127,6 +135,7 @@ class WindowRows final : public PointSource {
       } else {
         EC_TRY(take_window(window, shown_ns));
         EC_TRY(take_held());
+        EC_TRY(take_sums());
       }
     }
     return true;
@@ -147,8 +156,9 @@ class WindowRows final : public PointSource {
 
   Status expect_until(std::int64_t end_ns) const {
     const auto [first_ns, last_ns] = std::minmax(window_ns_, end_ns);
+    // Those that are made already are counted once they are taken.
     return spending_.expect_windows(
-        query::windows_between(first_ns, last_ns, plan_.grid.every_ns()));
+        made_.size() + query::windows_between(first_ns, last_ns, plan_.grid.every_ns()));
   }
 
   void fill_one() {
@@ -187,7 +197,8 @@ class WindowRows final : public PointSource {
   // One window, whatever its readings come from.
   Status take_window(const Window& window, std::int64_t shown_ns) {
     Taker taker(*this);
-    while (feed_->next_column(window)) EC_TRY(feed_->feed(window, taker));
+    for (; feed_->next_column(window); readings_ += kReadingsOfStep)
+      EC_TRY(feed_->feed(window, taker));
     const bool is_lacking = feed_->lacks(window, column_);
     feed_->end(window);
     if (!taker.has_any() && !is_lacking) return ok();
@@ -213,10 +224,39 @@ class WindowRows final : public PointSource {
     for (std::size_t i = 0; i < functions_.size(); ++i)
       EC_TRY(functions_[i].reducer->reduce(taken, ends_, made_.columns[i]));
     note_last(true);
-    const std::int64_t last_ns = made_.times_ns.back();
-    feed_->end({last_ns, last_ns + plan_.grid.every_ns()});
-    window_ns_ = last_ns + plan_.grid.every_ns();
+    readings_ += taken.size();
+    end_at(made_.times_ns.back());
     return feed_->step_over(taken);
+  }
+
+  // Windows that lie in one group whole, whose sums are kept. Where fill() has something between
+  // two, it stops.
+  Status take_sums() {
+    const std::span<const WindowSums::Window> sums = feed_->held_sums();
+    if (sums.empty()) return ok();
+    EC_ASSIGN_OR_RETURN(const auto time_ns, feed_->next_time());
+    const std::int64_t first_ns = plan_.grid.window_of(*time_ns).from_ns;
+    if (fills() && first_ns != window_ns_) return ok();
+    const std::size_t rows_max = std::min(sums.size(), kRowsMax - made_.size());
+    std::size_t count = 0;
+    for (; count < rows_max; ++count) {
+      const std::uint32_t number = sums[count].number - sums.front().number;
+      if (fills() && number != count) break;
+      made_.times_ns.push_back(first_ns + number * plan_.grid.every_ns());
+    }
+    if (count == 0) return ok();
+    const auto taken = sums.first(count);
+    for (std::size_t i = 0; i < functions_.size(); ++i)
+      functions_[i].reducer->reduce_sums(taken, made_.columns[i]);
+    note_last(true);
+    end_at(made_.times_ns.back());
+    return feed_->step_over(taken);
+  }
+
+  // Behind the window that begins there.
+  void end_at(std::int64_t from_ns) {
+    window_ns_ = from_ns + plan_.grid.every_ns();
+    feed_->end({from_ns, window_ns_});
   }
 
   // Finds where windows end, and adds their times. Where fill() has something between two, it
@@ -266,6 +306,7 @@ class WindowRows final : public PointSource {
   bool takes_sums_ = true;  // all of them
   NumberRows made_;
   std::size_t next_ = 0;                  // of them
+  std::size_t readings_ = 0;              // what was read for them
   std::vector<std::uint64_t> last_bits_;  // of the last window that had a value or lacked one
   bool has_last_ = false;
   bool has_begun_ = false;

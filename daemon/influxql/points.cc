@@ -1,6 +1,7 @@
 #include "influxql/points.h"
 
 #include <bit>
+#include <cstddef>
 #include <string>
 #include <utility>
 
@@ -35,6 +36,19 @@ void NumberRows::clear() {
   for (Column& column : columns) {
     column.bits.clear();
     column.has.clear();
+  }
+}
+
+void NumberRows::drop(std::size_t count) {
+  const auto drop_of = [&](auto& values) {
+    values.erase(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(count));
+  };
+  if (count == 0) return;
+  drop_of(times_ns);
+  for (Column& column : columns) {
+    if (column.is_alike()) continue;
+    drop_of(column.bits);
+    drop_of(column.has);
   }
 }
 
@@ -89,6 +103,36 @@ Cell float_cell(double value) {
 Cell number_cell(const NumberSummary& summary, std::uint64_t bits) {
   return summary.type == NumberType::Integer ? integer_cell(static_cast<std::int64_t>(bits))
                                              : float_cell(std::bit_cast<double>(bits));
+}
+
+std::optional<NumberSummary> summary_of(const query::TierWindow& window, std::int64_t last_ns,
+                                        Cell::Kind kind) {
+  if (!window.min || !window.max || !window.sum || !window.first || !window.last)
+    return std::nullopt;
+  NumberSummary summary;
+  summary.type = kind == Cell::Kind::Float ? NumberType::Float : NumberType::Integer;
+  const auto bits_of = [&](const wire::Value& value) -> std::optional<std::uint64_t> {
+    const bool is_float = value.type == wire::ValueType::Float64;
+    if (!is_float && value.type != wire::ValueType::Int64) return std::nullopt;
+    if (summary.type == NumberType::Float) {
+      const double number = is_float ? value.float64 : static_cast<double>(value.int64);
+      return std::bit_cast<std::uint64_t>(number);
+    }
+    if (is_float) return std::nullopt;
+    return static_cast<std::uint64_t>(value.int64);
+  };
+  const auto min = bits_of(*window.min), max = bits_of(*window.max), sum = bits_of(*window.sum);
+  const auto first = bits_of(*window.first), last = bits_of(*window.last);
+  if (!min || !max || !sum || !first || !last) return std::nullopt;
+  summary.count = window.numbers;
+  summary.first_ordinal = wire::ordinal_of_time(window.begin_ns);
+  summary.last_ordinal = wire::ordinal_of_time(last_ns);
+  summary.first = *first;
+  summary.last = *last;
+  summary.min = *min;
+  summary.max = *max;
+  summary.sum = *sum;
+  return summary;
 }
 
 double as_number(const Cell& cell) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstring>
 #include <deque>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -107,6 +108,7 @@ struct NumberRows {
   bool empty() const { return times_ns.empty(); }
   void clear();                                       // the columns stay
   void keep(const std::vector<std::uint32_t>& rows);  // of these the others go; in order
+  void drop(std::size_t count);                       // the first ones go
 };
 
 class PointSource {
@@ -164,6 +166,9 @@ Cell integer_cell(std::int64_t value);
 Cell float_cell(double value);
 // A number of a summary.
 Cell number_cell(const NumberSummary& summary, std::uint64_t bits);
+// What a tier keeps of a window, as of values of that type. None: it has others, or none at all.
+std::optional<NumberSummary> summary_of(const query::TierWindow& window, std::int64_t last_ns,
+                                        Cell::Kind kind);
 // Takes integers and floats.
 double as_number(const Cell& cell);
 // Both are of one kind. False before true.

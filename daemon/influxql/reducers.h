@@ -31,6 +31,9 @@ class Reducer {
   virtual void add_summary(const NumberSummary& /*summary*/) {}
   // Whether a summary of doubles that tells count and sum alone will do.
   virtual bool takes_sums() const { return false; }
+  // What windows come to of which count and sum are known: as finish() gives it of each.
+  virtual void reduce_sums(std::span<const WindowSums::Window> /*sums*/,
+                           NumberRows::Column& /*made*/) const {}
   // What many come to, cut into windows: `ends` has where each ends, and the next one begins. The
   // same as add_numbers() and finish() of each, which gives one sample; before the first of them
   // nothing was added.

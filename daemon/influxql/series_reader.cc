@@ -1,7 +1,6 @@
 #include "influxql/series_reader.h"
 
 #include <algorithm>
-#include <bit>
 #include <utility>
 
 #include "influxql/points.h"
@@ -13,37 +12,6 @@ constexpr std::size_t kReaderBytes = sizeof(SeriesReader) + 192;
 
 bool is_number_kind(Cell::Kind kind) {
   return kind == Cell::Kind::Float || kind == Cell::Kind::Integer;
-}
-
-// What a tier keeps of a window, as of values of that type. None: it has others, or none at all.
-std::optional<NumberSummary> summary_of(const query::TierWindow& window, std::int64_t last_ns,
-                                        Cell::Kind kind) {
-  if (!window.min || !window.max || !window.sum || !window.first || !window.last)
-    return std::nullopt;
-  NumberSummary summary;
-  summary.type = kind == Cell::Kind::Float ? NumberType::Float : NumberType::Integer;
-  const auto bits_of = [&](const wire::Value& value) -> std::optional<std::uint64_t> {
-    const bool is_float = value.type == wire::ValueType::Float64;
-    if (!is_float && value.type != wire::ValueType::Int64) return std::nullopt;
-    if (summary.type == NumberType::Float) {
-      const double number = is_float ? value.float64 : static_cast<double>(value.int64);
-      return std::bit_cast<std::uint64_t>(number);
-    }
-    if (is_float) return std::nullopt;
-    return static_cast<std::uint64_t>(value.int64);
-  };
-  const auto min = bits_of(*window.min), max = bits_of(*window.max), sum = bits_of(*window.sum);
-  const auto first = bits_of(*window.first), last = bits_of(*window.last);
-  if (!min || !max || !sum || !first || !last) return std::nullopt;
-  summary.count = window.numbers;
-  summary.first_ordinal = wire::ordinal_of_time(window.begin_ns);
-  summary.last_ordinal = wire::ordinal_of_time(last_ns);
-  summary.first = *first;
-  summary.last = *last;
-  summary.min = *min;
-  summary.max = *max;
-  summary.sum = *sum;
-  return summary;
 }
 
 }  // namespace
@@ -63,11 +31,16 @@ SeriesReader::SeriesReader(ReadingAccount& account, catalog::SeriesRow row,
       is_done_(span.from_ns > span.to_ns || kind == Cell::Kind::Null) {}
 
 Status SeriesReader::begin() {
-  EC_TRY(account_.spending().hold(kReaderBytes));
+  if (held_bytes_ == 0) EC_TRY(account_.spending().hold(kReaderBytes));
   held_bytes_ = kReaderBytes;
   account_.begin(*this);
   is_begun_ = true;
   return ok();
+}
+
+void SeriesReader::wait_for_turn() {
+  account_.end(*this);
+  is_begun_ = false;
 }
 
 SeriesReader::~SeriesReader() {
@@ -291,6 +264,21 @@ Status SeriesReader::step_over(const wire::Numbers& taken) {
   note_read(taken.times_ns.front(), taken.times_ns.back());
   EC_TRY(scan_->go_on(taken.size()));
   scan_->skip(taken.size());
+  return check_moved();
+}
+
+std::span<const WindowSums::Window> SeriesReader::held_sums() const {
+  if (next_ < count_ || is_done_ || !scan_) return {};
+  return scan_->held_sums();
+}
+
+Status SeriesReader::step_over(std::span<const WindowSums::Window> taken) {
+  std::uint64_t count = 0;
+  for (const WindowSums::Window& each : taken) count += each.count;
+  EC_TRY(account_.count_points(count));
+  note_read(scan_->time_ns(), scan_->time_of_sum(taken.size()) - 1);
+  EC_TRY(scan_->go_on(count));
+  scan_->skip_sums(taken.size());
   return check_moved();
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -123,6 +124,8 @@ class SeriesReader {
 
   // LimitReached: too many are read at once.
   Status begin();
+  // Behind that, before anything is read: it is none of these until begin() comes once more.
+  void wait_for_turn();
   // Whether there is one at hand; reads on where it must.
   Result<bool> has_reading();
   std::int64_t time_ns() const { return held_[next_].time_ns; }
@@ -150,6 +153,9 @@ class SeriesReader {
   // step over the first of them, which somebody has `taken`. Asked once more it may have none: what
   // is erased meanwhile is read anew.
   wire::Numbers held_numbers() const;
+  // The same of sums of windows, of which none lies elsewhere in part, where functions take sums.
+  std::span<const WindowSums::Window> held_sums() const;
+  Status step_over(std::span<const WindowSums::Window> taken);
   // Before that: the first value alone is wanted.
   void expect_edge() { is_edge_ = true; }
   Status step_over(const wire::Numbers& taken);

@@ -91,16 +91,37 @@ Status WindowFeed::push(std::size_t part) {
     is_lacking_[part] = true;
     lacking_.push_back(part);
   }
-  if (!time_ns) return ok();
+  if (!time_ns) {
+    if (takes_turns_ && !is_lacking_[part]) parts_[part].reader.reset();
+    return ok();
+  }
   heap_.push_back({*time_ns, part});
   std::push_heap(heap_.begin(), heap_.end(),
                  [this](const Next& a, const Next& b) { return comes_later(a, b); });
   return ok();
 }
 
+void WindowFeed::take_turns() {
+  takes_turns_ = parts_.size() > SeriesReader::kOpenScansMax;
+  for (std::size_t i = 0; i < parts_.size() && takes_turns_; ++i) parts_[i].reader->wait_for_turn();
+}
+
+// Unless one has something still.
+Status WindowFeed::push_next() {
+  while (heap_.empty() && turn_ < parts_.size()) {
+    EC_TRY(parts_[turn_].reader->begin());
+    EC_TRY(push(turn_++));
+  }
+  return ok();
+}
+
 Result<std::optional<std::int64_t>> WindowFeed::next_time() {
   if (!std::exchange(is_begun_, true)) {
-    for (std::size_t i = 0; i < parts_.size(); ++i) EC_TRY(push(i));
+    if (takes_turns_) {
+      EC_TRY(push_next());
+    } else {
+      for (std::size_t i = 0; i < parts_.size(); ++i) EC_TRY(push(i));
+    }
   }
   std::optional<std::int64_t> next;
   if (!heap_.empty()) next = heap_.front().time_ns;
@@ -132,7 +153,8 @@ Status WindowFeed::feed(const Window& window, ValueTaker& taker) {
   const std::size_t part = heap_.back().part;
   heap_.pop_back();
   EC_TRY(parts_[part].reader->feed(window, taker));
-  return push(part);
+  EC_TRY(push(part));
+  return takes_turns_ ? push_next() : ok();
 }
 
 wire::Numbers WindowFeed::held_numbers() const {
@@ -141,6 +163,17 @@ wire::Numbers WindowFeed::held_numbers() const {
 }
 
 Status WindowFeed::step_over(const wire::Numbers& taken) {
+  heap_.clear();
+  EC_TRY(parts_.front().reader->step_over(taken));
+  return push(0);
+}
+
+std::span<const WindowSums::Window> WindowFeed::held_sums() const {
+  if (parts_.size() != 1 || heap_.empty() || !lacking_.empty()) return {};
+  return parts_.front().reader->held_sums();
+}
+
+Status WindowFeed::step_over(std::span<const WindowSums::Window> taken) {
   heap_.clear();
   EC_TRY(parts_.front().reader->step_over(taken));
   return push(0);

@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -37,6 +38,9 @@ class WindowFeed {
   // `tells_lacks`: windows that cannot be answered are told by lacks().
   WindowFeed(std::vector<FeedPart> parts, bool is_descending, bool tells_lacks);
 
+  // Before all else, where nothing is cut into windows: of many series one is read to its end
+  // before the next one begins, so that no more scans are open than may stay open.
+  void take_turns();
   // A time before which (against the order of time: behind which) there is no value, and none that
   // is lacking; none: there is none left at all.
   Result<std::optional<std::int64_t>> next_time();
@@ -48,6 +52,9 @@ class WindowFeed {
   // nothing is lacking; and to step over the first of them, which somebody has `taken`.
   wire::Numbers held_numbers() const;
   Status step_over(const wire::Numbers& taken);
+  // The same of sums of windows, as SeriesReader has them.
+  std::span<const WindowSums::Window> held_sums() const;
+  Status step_over(std::span<const WindowSums::Window> taken);
   // Whether some values of the column cannot be had of the window; and it is told.
   bool lacks(const Window& window, std::size_t column) const;
   void end(const Window& window);
@@ -59,8 +66,11 @@ class WindowFeed {
   };
   bool comes_later(const Next& a, const Next& b) const;
   Status push(std::size_t part);
+  Status push_next();
 
-  const std::vector<FeedPart> parts_;
+  std::vector<FeedPart> parts_;
+  std::size_t turn_ = 0;              // the part whose turn is next, ...
+  bool takes_turns_ = false;          // ... if they take any
   std::vector<std::size_t> lacking_;  // parts, ...
   std::vector<bool> is_lacking_;      // ... each once
   const bool is_descending_;

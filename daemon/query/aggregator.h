@@ -49,6 +49,12 @@ class NumberSum {
   // The same of many: with the same result.
   void add(const wire::Numbers& numbers);
   void add(const NumberSummary& summary);
+  void add(const WindowSums::Window& window) {
+    count_ += window.count;
+    only_ints_ = false;
+    add_compensated(window.sum);
+    add_compensated(window.sum_low);
+  }
   // Adds `count` numbers by their sum.
   void add(std::uint64_t count, const wire::Value& sum);
   std::uint64_t count() const { return count_; }

@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -157,6 +158,21 @@ class SeriesScan {
   bool reach_sum(std::int64_t begin_ns, std::int64_t every_ns);
   // Its count and sum, and the first and the last time that these may be of; no more.
   void take_sum(NumberSummary& summary) const;
+  // The sum where it stands and those behind it, of windows that have nothing in another group
+  // behind this one; none: nothing is known. The view holds until next().
+  std::span<const WindowSums::Window> held_sums() const {
+    if (!is_on_sum() || is_overtaken()) return {};
+    return std::span(sums_->windows).subspan(sum_at_, sums_->windows.size() - sum_at_ - 1);
+  }
+  // Where the window of the one that is so many behind begins; no more than held_sums() has.
+  std::int64_t time_of_sum(std::size_t number) const {
+    return wire::time_of_ordinal(sums_->begin_of(sum_at_ + number));
+  }
+  // As next(), `count` times: at least once, and no more than held_sums() had.
+  void skip_sums(std::size_t count) {
+    sum_at_ += count - 1;
+    next();
+  }
   // The group where it stands is to be read, whatever is known of it; valid() says what is left.
   void read_group() {
     NumberSummary unread;
@@ -168,7 +184,7 @@ class SeriesScan {
   // Only when valid(). The value's views hold until next().
   std::int64_t time_ns() const {
     if (is_on_window()) return windows_->window().begin_ns;
-    if (is_on_sum()) return wire::time_of_ordinal(sums_->begin_of(sum_at_));
+    if (is_on_sum()) return time_of_sum(0);
     return is_held() ? wire::time_of_ordinal(held_.ordinals[at_])
                      : wire::time_of_reading_key(iterator_->key().data());
   }
