@@ -156,7 +156,7 @@ class WindowRows final : public PointSource {
 
   Status expect_until(std::int64_t end_ns) const {
     const auto [first_ns, last_ns] = std::minmax(window_ns_, end_ns);
-    // Those that are made already are counted once they are taken.
+    // Rows that are made already are counted once they are taken.
     return spending_.expect_windows(
         made_.size() + query::windows_between(first_ns, last_ns, plan_.grid.every_ns()));
   }
