@@ -121,7 +121,9 @@ Status why_no_socket(const std::string& path) {
                          "; try: sudo usermod -aG " + group + " $USER && newgrp " + group);
     }
     case ENOENT:
-    case ENOTDIR: return unavailable("no daemon: there is no " + path + kStart);
+    case ENOTDIR:
+      return Status::of_file(StatusCode::Unavailable, "no daemon: there is no ", path, kStart,
+                             error);
     case ECONNREFUSED: return unavailable("no daemon: nobody listens at " + path + kStart);
     case EAGAIN: return unavailable("the daemon at " + path + " takes no more connections now");
     case 0: return unavailable("the daemon at " + path + " was not there a moment ago; try again");

@@ -93,7 +93,8 @@ Result<DirectoryBeneath> DirectoryBeneath::open(const std::string& root,
     if (next.descriptor_ < 0) {
       const int error = errno;
       if (is_link(held.descriptor_, name)) {
-        return not_allowed(shown + ": is a link, and nothing is written through links; remove it");
+        return Status::of_file(StatusCode::NotAllowed, {}, shown,
+                               ": is a link, and nothing is written through links; remove it");
       }
       return file_failure(shown, error);
     }

@@ -85,11 +85,11 @@ std::string error_words(int error) {
 }
 
 Status file_failure(const std::string& path, int error) {
-  const std::string message = path + ": " + error_words(error);
-  if (error == ENOSPC || error == EDQUOT) return out_of_space(message);
-  if (error == EACCES || error == EPERM || error == EROFS) return not_allowed(message);
-  if (error == ENOENT || error == ENOTDIR) return not_found(message);
-  return io_error(message);
+  StatusCode code = StatusCode::IoError;
+  if (error == ENOSPC || error == EDQUOT) code = StatusCode::OutOfSpace;
+  if (error == EACCES || error == EPERM || error == EROFS) code = StatusCode::NotAllowed;
+  if (error == ENOENT || error == ENOTDIR) code = StatusCode::NotFound;
+  return Status::of_file(code, {}, path, ": " + error_words(error), error);
 }
 
 TargetFile::TargetFile(std::string path, std::string shown, std::string temporary_path,

@@ -186,7 +186,7 @@ struct NamespaceDropArguments {
   bool yes = false;
 };
 
-int run_list(const NamespaceListArguments& arguments) {
+int run_list_namespaces(const NamespaceListArguments& arguments) {
   DaemonClient client(arguments.connection);
   const Result<std::string> body = client.get_small(wire::routes::kNamespaces);
   if (!body.ok()) return report_failure(body.status());
@@ -204,7 +204,7 @@ int run_list(const NamespaceListArguments& arguments) {
   return finish_stdout();
 }
 
-int run_create(const NamespaceCreateArguments& arguments) {
+int run_create_namespace(const NamespaceCreateArguments& arguments) {
   const Status checked = wire::check_name("namespace", arguments.name);
   if (!checked.ok()) return report_failure(checked);
   DaemonClient client(arguments.connection);
@@ -213,7 +213,7 @@ int run_create(const NamespaceCreateArguments& arguments) {
   return body.ok() ? 0 : report_failure(body.status());
 }
 
-int run_drop(const NamespaceDropArguments& arguments) {
+int run_drop_namespace(const NamespaceDropArguments& arguments) {
   const Status checked = wire::check_name("namespace", arguments.name);
   if (!checked.ok()) return report_failure(checked);
   const std::string what = "this drops namespace " + arguments.name + " with everything in it";
@@ -239,35 +239,23 @@ void add_namespace_command(CLI::App& app, Action& action) {
   command->require_subcommand(1);
   command->footer(help_footer({"edgecase namespace create plant"}));
 
-  auto list_arguments = std::make_shared<NamespaceListArguments>();
-  CLI::App* list = command->add_subcommand("list", "List namespaces");
-  list->add_flag("--json", list_arguments->json, "One JSON document. Default: text for people");
-  add_connection_options(*list, list_arguments->connection);
-  list->footer(help_footer({"edgecase namespace list"}));
-  list->callback([list_arguments, &action] {
-    action = [list_arguments] { return run_list(*list_arguments); };
-  });
+  const auto listed = std::make_shared<NamespaceListArguments>();
+  CLI::App* list = add_subcommand(*command, action, "list", "List namespaces",
+                                  "edgecase namespace list", listed, run_list_namespaces);
+  list->add_flag("--json", listed->json, "One JSON document. Default: text for people");
 
-  auto create_arguments = std::make_shared<NamespaceCreateArguments>();
-  CLI::App* create =
-      command->add_subcommand("create", "Create a namespace; fine if there is one of that name");
-  create->add_option("name", create_arguments->name, "1 to 128 bytes, without /")->required();
-  add_connection_options(*create, create_arguments->connection);
-  create->footer(help_footer({"edgecase namespace create plant"}));
-  create->callback([create_arguments, &action] {
-    action = [create_arguments] { return run_create(*create_arguments); };
-  });
+  const auto made = std::make_shared<NamespaceCreateArguments>();
+  CLI::App* create = add_subcommand(*command, action, "create",
+                                    "Create a namespace; fine if there is one of that name",
+                                    "edgecase namespace create plant", made, run_create_namespace);
+  create->add_option("name", made->name, "1 to 128 bytes, without /")->required();
 
-  auto drop_arguments = std::make_shared<NamespaceDropArguments>();
-  CLI::App* drop = command->add_subcommand(
-      "drop", "Drop a namespace with everything in it; it cannot be brought back");
-  drop->add_option("name", drop_arguments->name, "As in `namespace list`")->required();
-  drop->add_flag("--yes", drop_arguments->yes, "Do not ask");
-  add_connection_options(*drop, drop_arguments->connection);
-  drop->footer(help_footer({"edgecase namespace drop plant --yes"}));
-  drop->callback([drop_arguments, &action] {
-    action = [drop_arguments] { return run_drop(*drop_arguments); };
-  });
+  const auto dropped = std::make_shared<NamespaceDropArguments>();
+  CLI::App* drop = add_subcommand(
+      *command, action, "drop", "Drop a namespace with everything in it; it cannot be brought back",
+      "edgecase namespace drop plant --yes", dropped, run_drop_namespace);
+  drop->add_option("name", dropped->name, "As in `namespace list`")->required();
+  drop->add_flag("--yes", dropped->yes, "Do not ask");
 }
 
 }  // namespace edgecase::cli

@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdlib>
 #include <filesystem>
 #include <string>
@@ -148,14 +149,13 @@ TEST_CASE("the daemon's errors come with their code and words") {
   }
 }
 
-TEST_CASE("nobody there is exit code 5, with one line that helps") {
+TEST_CASE("nobody there is exit code 5, with the socket that is not there") {
   DaemonClient by_socket(
       {.host = "", .socket = "/nonexistent/edgecase.sock", .token = "", .tls_ca = ""});
   const Status status = by_socket.get_small("/x").status();
   CHECK(status.code() == StatusCode::Unavailable);
-  CHECK(status.message() ==
-        "no daemon: there is no /nonexistent/edgecase.sock; systemctl status edgecased says what "
-        "became of it, sudo systemctl start edgecased starts it");
+  CHECK(status.file() == "/nonexistent/edgecase.sock");
+  CHECK(status.system_error() == ENOENT);
   CHECK(report_failure(status) == wire::kExitUnreachable);
 
   // A port that was free a moment ago.
@@ -170,7 +170,9 @@ TEST_CASE("nobody there is exit code 5, with one line that helps") {
   CHECK(report_failure(client.get_small("/x").status()) == wire::kExitUnreachable);
 }
 
-TEST_CASE("an address is taken in every spelling that curl takes, or told how to be spelt") {
+TEST_CASE(
+    "an address is taken in every spelling that curl takes, others are refused without their "
+    "secrets") {
   struct Case {
     const char* text;
     const char* want;
@@ -192,19 +194,13 @@ TEST_CASE("an address is taken in every spelling that curl takes, or told how to
     REQUIRE(address.ok());
     CHECK(address->text() == c.want);
   }
-  for (const Case& c :
-       {Case{"http://", "has no host"}, Case{"http://:8650", "has no host"},
-        Case{"ftp://board", "use http://HOST:PORT"}, Case{"://board", "use http://HOST:PORT"},
-        Case{"http://board:86500", "port"}, Case{"http://board:x", "port"},
-        Case{"http://board/edgecase", "use http://board"}, Case{"board:1/?x", "use board:1"},
-        Case{"http://board#x", "use http://board"}, Case{"::1", "[::1]"},
-        Case{"http://ec1_secret@board", "--token"}, Case{"u:p@board:1", "board:1 as the address"},
-        Case{"http://a b", "no host's name"}, Case{"board\n", "no host's name"},
-        Case{"http:/board", "behind the port"}, Case{"[::1", "bracket"}}) {
-    CAPTURE(c.text);
-    const auto address = parse_daemon_address(c.text);
+  for (const char* text : {"http://", "http://:8650", "ftp://board", "://board",
+                           "http://board:86500", "http://board:x", "http://board/edgecase",
+                           "board:1/?x", "http://board#x", "::1", "http://ec1_secret@board",
+                           "u:secret@board:1", "http://a b", "board\n", "http:/board", "[::1"}) {
+    CAPTURE(text);
+    const auto address = parse_daemon_address(text);
     CHECK(address.status().code() == StatusCode::InvalidArgument);
-    CHECK(address.status().message().find(c.want) != std::string::npos);
     CHECK(address.status().message().find("secret") == std::string::npos);
   }
 }
@@ -290,7 +286,6 @@ TEST_CASE("a token that would be more than one word of a header is not sent") {
     DaemonClient client(connection);
     const Status status = client.get_small("/x").status();
     CHECK(status.code() == StatusCode::InvalidArgument);
-    CHECK(status.message().find("EDGECASE_TOKEN") != std::string::npos);
     CHECK(client.post("/x", "", "text/plain").status().code() == StatusCode::InvalidArgument);
   }
 }
