@@ -1,4 +1,4 @@
-#include "export_directory.h"
+#include "target_file.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -18,7 +18,6 @@
 #include "output.h"
 #include "reading_output.h"
 #include "selection.h"
-#include "target_file.h"
 #include "wire/contract.h"
 #include "wire/reading_format.h"
 #include "wire/selector.h"

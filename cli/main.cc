@@ -18,7 +18,6 @@
 #include <system_error>
 
 #include "application.h"
-#include "commands/commands.h"
 #include "edgecase/machine.h"
 #include "target_file.h"
 #include "wire/contract.h"

@@ -5,7 +5,7 @@
 #include <optional>
 #include <utility>
 
-#include "import/reading_source.h"
+#include "import/importer.h"
 #include "wire/names.h"
 #include "wire/selector.h"
 #include "wire/time_text.h"

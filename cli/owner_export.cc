@@ -1,4 +1,4 @@
-#include "export_directory.h"
+#include "target_file.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -14,9 +14,7 @@
 
 #include "daemon_client.h"
 #include "import/importer.h"
-#include "import/reading_source.h"
 #include "output.h"
-#include "target_file.h"
 #include "wire/contract.h"
 #include "wire/reading_format.h"
 

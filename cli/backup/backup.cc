@@ -19,7 +19,6 @@
 #include <vector>
 
 #include "daemon_client.h"
-#include "export_directory.h"
 #include "output.h"
 #include "target_file.h"
 #include "wire/contract.h"

@@ -8,9 +8,7 @@
 
 #include "backup/backup.h"
 #include "daemon_client.h"
-#include "export_directory.h"
 #include "import/importer.h"
-#include "import/reading_source.h"
 #include "output.h"
 #include "target_file.h"
 #include "wire/contract.h"

@@ -9,7 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include "bench/comparison.h"
 #include "bench/loads.h"
 #include "bench/processes.h"
 #include "bench/store_session.h"

@@ -255,7 +255,7 @@ struct PeerProgram {
   RunWorkload* (*run_of)(const std::string& workload);
 };
 
-// With rounds, each run of a workload on a store is a child process (comparison.h).
+// With rounds, each run of a workload on a store is a child process (compare()).
 RunWorkload run_store_workload;
 RunWorkload run_ttl;
 RunWorkload run_erase_devices;
@@ -267,5 +267,16 @@ RunWorkload run_encryption_cost;
 RunWorkload run_recovery;
 RunWorkload run_query;
 RunWorkload run_board;
+
+// Runs a workload on EdgeCase's engine and its peers by turns, each time in a process of its own.
+
+// What the figures of a peer begin with, among `more`: "rocksdb_blob_" of "rocksdb-blob".
+std::string figure_prefix_of(std::string peer);
+
+// The report of the median round of options.engine, with the medians of each peer and the ratio to
+// it among `more`. `run` measures options.engine once; without peers and for one round it is called
+// here, else in forked children: call it before there are threads.
+Result<Report> compare(const BenchOptions& options,
+                       const std::function<Result<Report>(const BenchOptions&)>& run);
 
 }  // namespace edgecase::cli::bench

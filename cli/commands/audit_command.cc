@@ -9,7 +9,6 @@
 
 #include "application.h"
 #include "command_options.h"
-#include "commands/commands.h"
 #include "daemon_client.h"
 #include "output.h"
 #include "reading_output.h"

@@ -13,7 +13,6 @@
 #include "application.h"
 #include "bench/processes.h"
 #include "bench/workloads.h"
-#include "commands/commands.h"
 #include "output.h"
 #include "wire/contract.h"
 

@@ -10,7 +10,6 @@
 #include "application.h"
 #include "bench/processes.h"
 #include "command_options.h"
-#include "commands/commands.h"
 #include "edgecase/file_system.h"
 #include "edgecase/store_check.h"
 #include "output.h"

@@ -1,4 +1,4 @@
-#include "commands/commands.h"
+#include "application.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -16,14 +16,12 @@
 #include <string>
 #include <vector>
 
-#include "application.h"
 #include "bench/processes.h"
 #include "command_options.h"
 #include "edgecase/file_system.h"
 #include "output.h"
 #include "reading_output.h"
 #include "storage/drive.h"
-#include "storage/values_move.h"
 #include "target_file.h"
 #include "wire/contract.h"
 

@@ -10,7 +10,6 @@
 
 #include "application.h"
 #include "command_options.h"
-#include "commands/commands.h"
 #include "daemon_client.h"
 #include "edgecase/clock.h"
 #include "output.h"

@@ -12,7 +12,6 @@
 #include "application.h"
 #include "catch_up.h"
 #include "command_options.h"
-#include "commands/commands.h"
 #include "daemon_client.h"
 #include "output.h"
 #include "reading_output.h"

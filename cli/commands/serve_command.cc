@@ -12,7 +12,6 @@
 #include "app/serve.h"
 #include "application.h"
 #include "command_options.h"
-#include "commands/commands.h"
 #include "config/configuration.h"
 #include "config/credentials.h"
 #include "output.h"

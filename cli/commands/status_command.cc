@@ -8,7 +8,6 @@
 #include <thread>
 
 #include "application.h"
-#include "commands/commands.h"
 #include "daemon_client.h"
 #include "output.h"
 #include "reading_output.h"

@@ -13,7 +13,6 @@
 #include <utility>
 
 #include "daemon_client.h"
-#include "import/reading_source.h"
 #include "output.h"
 #include "reading_output.h"
 #include "target_file.h"

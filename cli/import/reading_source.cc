@@ -1,4 +1,4 @@
-#include "import/reading_source.h"
+#include "import/importer.h"
 
 #include <sys/mman.h>
 #include <sys/stat.h>

@@ -9,7 +9,6 @@
 #include <nlohmann/json.hpp>
 
 #include "application.h"
-#include "commands/commands.h"
 #include "config/configuration.h"
 #include "config/settings.h"
 #include "daemon_client.h"

@@ -1,4 +1,4 @@
-#include "storage/values_move.h"
+#include "storage/drive.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -4,7 +4,6 @@
 #include "application.h"
 #include "bench/experiments/experiments.h"
 #include "bench/peers/peer_stores.h"
-#include "commands/commands.h"
 
 int main(int argument_count, char** arguments) {
   using namespace edgecase::cli;

@@ -11,7 +11,6 @@
 #include <utility>
 #include <vector>
 
-#include "commands/commands.h"
 #include "support/temp_directory.h"
 
 namespace edgecase::cli {

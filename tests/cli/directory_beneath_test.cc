@@ -1,4 +1,4 @@
-#include "export_directory.h"
+#include "target_file.h"
 
 #include <doctest/doctest.h>
 
@@ -7,7 +7,6 @@
 #include <fstream>
 
 #include "support/temp_directory.h"
-#include "target_file.h"
 
 namespace edgecase::cli {
 namespace {

@@ -7,7 +7,6 @@
 #include <string>
 
 #include "application.h"
-#include "commands/commands.h"
 #include "manual/command_tree.h"
 
 namespace edgecase::cli {

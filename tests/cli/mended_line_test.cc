@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "application.h"
-#include "commands/commands.h"
 
 namespace edgecase::cli {
 namespace {

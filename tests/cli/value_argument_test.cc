@@ -5,7 +5,7 @@
 #include <limits>
 #include <string>
 
-#include "export_directory.h"
+#include "target_file.h"
 
 namespace edgecase::cli {
 namespace {

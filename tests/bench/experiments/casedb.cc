@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <span>
 
-#include "bench/comparison.h"
 #include "bench/store_session.h"
+#include "bench/workloads.h"
 
 namespace edgecase::cli::bench {
 namespace {

@@ -14,11 +14,11 @@
 #include <array>
 #include <cstdio>
 
-#include "bench/comparison.h"
 #include "bench/experiments/slow_file_system.h"
 #include "bench/loads.h"
 #include "bench/processes.h"
 #include "bench/store_session.h"
+#include "bench/workloads.h"
 
 namespace edgecase::cli::bench {
 namespace {

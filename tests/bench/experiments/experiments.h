@@ -13,7 +13,7 @@ namespace edgecase::cli::bench {
 // workload has this name.
 RunWorkload* run_of(const std::string& workload);
 
-// On stores. With peers or rounds each run is in a process of its own (comparison.h): they are
+// On stores. With peers or rounds each run is in a process of its own (compare()): they are
 // called before there are threads.
 RunWorkload run_ycsb;        // ycsb-a … ycsb-f, as options.workload says
 RunWorkload run_ycsb_table;  // ycsb: a peer that is not built in is told of, and left out

@@ -7,7 +7,6 @@
 #include <chrono>
 #include <cstdio>
 
-#include "bench/comparison.h"
 #include "bench/experiments/logkv_commands.h"
 #include "bench/loads.h"
 #include "bench/processes.h"

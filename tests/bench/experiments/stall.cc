@@ -5,11 +5,11 @@
 #include <chrono>
 #include <vector>
 
-#include "bench/comparison.h"
 #include "bench/experiments/experiments.h"
 #include "bench/loads.h"
 #include "bench/processes.h"
 #include "bench/store_session.h"
+#include "bench/workloads.h"
 #include "edgecase/options.h"
 
 namespace edgecase::cli::bench {

@@ -6,10 +6,10 @@
 #include <cstdarg>
 #include <cstdio>
 
-#include "bench/comparison.h"
 #include "bench/loads.h"
 #include "bench/processes.h"
 #include "bench/store_session.h"
+#include "bench/workloads.h"
 
 namespace edgecase::cli::bench {
 namespace {

@@ -6,8 +6,8 @@
 #include "bench/experiments/experiments.h"
 #include "bench/peers/redis_process.h"
 #include "bench/processes.h"
+#include "bench/removal.h"
 #include "bench/store_session.h"
-#include "bench/ttl.h"
 #include "bench/workloads.h"
 #include "output.h"
 

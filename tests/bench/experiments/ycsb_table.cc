@@ -8,9 +8,9 @@
 #include <cmath>
 #include <cstdio>
 
-#include "bench/comparison.h"
 #include "bench/processes.h"
 #include "bench/store_session.h"
+#include "bench/workloads.h"
 
 namespace edgecase::cli::bench {
 namespace {

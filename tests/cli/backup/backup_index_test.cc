@@ -5,7 +5,7 @@
 
 #include "backup/backup.h"
 #include "edgecase/random.h"
-#include "import/reading_source.h"
+#include "import/importer.h"
 #include "support/temp_directory.h"
 
 namespace edgecase::cli {

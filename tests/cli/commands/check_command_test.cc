@@ -4,7 +4,6 @@
 #include <fstream>
 
 #include "application.h"
-#include "commands/commands.h"
 #include "edgecase/engine.h"
 #include "support/temp_directory.h"
 

@@ -10,7 +10,6 @@
 #include <string>
 
 #include "application.h"
-#include "commands/commands.h"
 #include "manual/command_tree.h"
 #include "support/temp_directory.h"
 

@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "bench/ttl.h"
+#include "bench/removal.h"
 #include "support/temp_directory.h"
 
 using namespace edgecase;

@@ -1,3 +1,6 @@
+// The workloads of removal: how long until keys that expire (ttl) and devices that are erased
+// (erase) are gone, to readers and from the drives.
+//
 // ttl: every key expires, a fifth of them at one instant, the others five days later. How long the
 // fifth can still be read, and how long its bytes are still on the drives. Here is what stores of
 // another make are given, too (edgecase-bench-peers: Redis).
