@@ -97,6 +97,11 @@ class PythonFlow(unittest.TestCase):
         with contextlib.closing(self.board.readings("many")) as some:  # left in the middle: the next request works
             next(some)
         self.assertEqual(len(self.board.last("many/*")), 10)
+        never_begun = self.board.readings("many")
+        self.assertEqual(len(self.board.last("many/*")), 10)
+        first, second = self.board.readings("many"), self.board.readings("many", newest_first=True)
+        self.assertEqual(sum(1 for _ in zip(first, second)), count)  # in turns
+        self.assertEqual(sum(1 for _ in never_begun), count)
 
     def test_bad_readings_cost_themselves_alone(self):
         with self.assertRaises(edgecase.Refused) as caught:

@@ -1,6 +1,7 @@
 """The client: readings in, readings out, and gone for good."""
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import os
@@ -324,8 +325,9 @@ def _file_of(answer: Answer) -> bytes:
 def _readings_of(answer: Answer) -> Iterator[Reading]:
     """The readings of an answer; warns of what was left out."""
     _warn_of_withheld(answer)
-    for line in answer.lines():
-        if line.startswith(b"{"):
-            yield from_line(json.loads(line))
-        elif line.startswith(b"["):
-            _warn_of_left_out(line[:line.rindex(b"]") + 1])
+    with contextlib.closing(answer.lines()) as lines:  # closed with this one, not when its memory is wanted
+        for line in lines:
+            if line.startswith(b"{"):
+                yield from_line(json.loads(line))
+            elif line.startswith(b"["):
+                _warn_of_left_out(line[:line.rindex(b"]") + 1])

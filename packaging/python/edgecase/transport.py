@@ -26,23 +26,41 @@ class _SocketConnection(http.client.HTTPConnection):
 
 
 class Answer:
-    """An answer whose body is read as it comes; read it to its end, or close it."""
+    """An answer whose body is read as it comes. Its connection takes the next request once all of it is read; until
+    then the next request has a connection of its own."""
 
-    def __init__(self, transport: "Transport", response: http.client.HTTPResponse):
+    def __init__(self, transport: "Transport", connection: http.client.HTTPConnection,
+                 response: http.client.HTTPResponse):
         self._transport = transport
+        self._connection = connection
         self._response = response
         self.status = response.status
         self.headers = response.headers
 
+    def is_read(self) -> bool:
+        return self._response.isclosed()
+
+    def close(self) -> None:
+        self._response.close()
+        self._connection.close()
+        self._transport.forget(self._connection)
+
+    def _end(self) -> None:
+        """All is read: nobody else closes a connection that takes no more requests."""
+        if not self._transport.keeps(self._connection):
+            self._connection.close()
+
     def _cut(self, error: Exception) -> Cut:
-        self._transport.close()
+        self.close()
         return Cut(f"the answer ended in the middle ({error}): ask again for what is missing")
 
     def read(self) -> bytes:
         try:
-            return self._response.read()
+            data = self._response.read()
         except (OSError, http.client.HTTPException) as error:
             raise self._cut(error) from error
+        self._end()
+        return data
 
     def json(self) -> Any:
         return json.loads(self.read())
@@ -55,11 +73,12 @@ class Answer:
                 yield line.rstrip(b"\n")
             self._response.read()  # readline() alone does not tell the connection that this was all
             whole = True
+            self._end()
         except (OSError, http.client.HTTPException) as error:
             raise self._cut(error) from error
         finally:
             if not whole:
-                self._transport.close()
+                self.close()
 
 
 class Transport:
@@ -69,7 +88,8 @@ class Transport:
         self._token = token
         self._timeout = timeout
         self.address = address
-        self._connection: Optional[http.client.HTTPConnection] = None
+        self._connection: Optional[http.client.HTTPConnection] = None  # and the last answer that came by it
+        self._answer: Optional[Answer] = None
         self._path = ""
         if address.startswith(("/", ".", "unix:")):
             self._path = address[5:] if address.startswith("unix:") else address
@@ -85,7 +105,15 @@ class Transport:
     def close(self) -> None:
         if self._connection is not None:
             self._connection.close()
-            self._connection = None
+            self.forget(self._connection)
+
+    def keeps(self, connection: http.client.HTTPConnection) -> bool:
+        return self._connection is connection
+
+    def forget(self, connection: http.client.HTTPConnection) -> None:
+        """The next request has another one."""
+        if self.keeps(connection):
+            self._connection = self._answer = None
 
     def _connect(self) -> http.client.HTTPConnection:
         if self._connection is None:
@@ -125,6 +153,8 @@ class Transport:
         sent = dict(headers or {})
         if self._token:
             sent["Authorization"] = f"Bearer {self._token}"
+        if self._connection is not None and self._answer is not None and not self._answer.is_read():
+            self.forget(self._connection)  # it belongs to who reads that answer
         kept = self._connection is not None
         try:
             response = self._send(method, target, body, sent)
@@ -137,7 +167,7 @@ class Transport:
                 response = self._send(method, target, body, sent)
             except (OSError, http.client.HTTPException) as again:
                 raise self._unreachable(again) from again
-        answer = Answer(self, response)
+        answer = self._answer = Answer(self, self._connect(), response)
         if response.status < 300:
             return answer
         raise self._refusal(answer)
@@ -147,8 +177,8 @@ class Transport:
             text = answer._response.read(_ERROR_BYTES_MAX)
         except (OSError, http.client.HTTPException):
             text = b""
-        if answer._response.length:
-            self.close()
+        if not answer.is_read():
+            answer.close()
         body: Union[str, Any]
         try:
             body = json.loads(text)
