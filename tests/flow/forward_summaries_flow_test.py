@@ -113,7 +113,7 @@ class ForwardSummariesFlow(unittest.TestCase):
         code, documents = self.summed(board, 1)
         self.assertEqual(code, 6, documents)
         done = board.place.cli("forward", "status", "hub", "--summaries")
-        self.assertIn("1 hours, 1 not confirmed", done.stdout)
+        self.assertIn("1 hour, 1 not confirmed", done.stdout)
 
     def test_a_device_of_too_many_sensors_is_told(self):
         board = self.board(self.port)
