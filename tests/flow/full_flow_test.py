@@ -297,9 +297,11 @@ class FullFlow(unittest.TestCase):
         self.restart(storage=STORAGE.replace('keep-free = "0MiB"\n', ""))
         for layer in ("values", "metadata"):
             mount = self.images[layer].mount
-            kept_bytes = (IMAGE_MIB << 20) // KEPT_PART
+            space = os.statvfs(mount)
+            kept_bytes = space.f_blocks * space.f_frsize // KEPT_PART
             ballast = Ballast(mount)
-            ballast.leave(2 * kept_bytes)
+            # Too little for writes at once, beside what the file system keeps for root.
+            ballast.leave((space.f_bfree - space.f_bavail) * space.f_frsize + kept_bytes * 3 // 4)
             until(lambda: not self.readings.send(self.write), "writes are refused")
             space = os.statvfs(mount)
             self.assertGreater(space.f_bavail * space.f_frsize, kept_bytes // 2)
