@@ -67,7 +67,8 @@ inside() {
     root=$1 top=$2 output=$3
     shift 3
     mkdir -p "$root/src"
-    mount --bind "$root" "$root" && mount -t proc proc "$root/proc" && mount --rbind /dev "$root/dev" &&
+    mount --bind "$root" "$root" && mount -t proc proc "$root/proc" &&
+      mount --rbind /sys "$root/sys" && mount --rbind /dev "$root/dev" &&
       mount --bind "$top" "$root/src" && mount --bind "$output" "$root/src/build" || exit 77
     exec chroot "$root" /usr/bin/env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin LANG=C.UTF-8 \
       DEBIAN_FRONTEND=noninteractive "$@"
