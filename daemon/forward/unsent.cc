@@ -287,8 +287,8 @@ Status Unsent::hold(std::map<std::string, State>& all, std::int64_t now_ns) {
       const std::int64_t margin_ns =
           was_held ? shortest_ns / 2
                    : std::max(shortest_ns / kHoldShare, kHoldBeforeNs + 2 * look_again_in_ns_);
-      state.is_held =
-          state.oldest_ns < before(now_ns, std::max<std::int64_t>(shortest_ns - margin_ns, 0));
+      // It may be younger than the engine's time, and a short rule take it before the next look.
+      state.is_held = state.oldest_ns < before(now_ns, shortest_ns - margin_ns);
     }
     if (!state.is_held) {
       if (was_held) problem = count_past_rules(state, now_ns);

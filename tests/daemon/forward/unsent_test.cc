@@ -81,6 +81,18 @@ TEST_CASE("unsent: what waits is spared, what was sent goes by its rule") {
   CHECK_FALSE(store.unsent.oldest_ns("hub"));
 }
 
+TEST_CASE("unsent: what is newer than the engine's time, and soon over, is spared, not counted") {
+  Store store(kDay);
+  store.rule("*", kSecond);
+  store.room.engine.set_expiry_now_ns(kNow);
+  store.room.write("a", "t", kNow + kSecond / 2);
+  store.at(kNow);
+  CHECK(store.counted(Leaving::Expired) == 0);
+  store.at(kNow + kMinute);
+  CHECK(store.room.readings() == 1);
+  CHECK(store.counted(Leaving::Expired) == 0);
+}
+
 TEST_CASE("unsent: beside what waits, the sent expire by their rule") {
   Store store(kDay, "b");
   store.rule("*", kHour);
