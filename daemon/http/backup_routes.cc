@@ -15,24 +15,12 @@
 #include "report/compliance_report.h"
 #include "wire/json_text.h"
 #include "wire/names.h"
-#include "wire/tiers.h"
 #include "wire/time_text.h"
 
 namespace edgecase::http {
 namespace {
 
 using wire::Json;
-
-Json rules_json(const HttpServerParts& parts) {
-  Json rules = Json::array();
-  for (const retention::Rule& rule : parts.retention.rules()) {
-    rules.push_back({{"namespace", rule.namespace_name.empty() ? "*" : rule.namespace_name},
-                     {"select", rule.selector.device + "/" + rule.selector.sensor},
-                     {"keep", wire::keep_text(rule.retention_ns)}});
-    if (!rule.tiers.empty()) rules.back()["then"] = wire::tiers_text(rule.tiers);
-  }
-  return rules;
-}
 
 Json origin_json(const ingest::Origin& origin) {
   Json json = {{"origin", origin.number}, {"store", origin.store}, {"run", origin.run}};
@@ -79,7 +67,9 @@ class MomentPieces final : public PieceSource {
       }
       if (has_origins_ && append_device_origin(piece)) continue;
       if (has_origins_) piece += ']';
-      piece += ",\"retention\":" + wire::compact(rules_json(context_.parts)) + "}}\n";
+      piece +=
+          ",\"retention\":" + wire::compact(report::rules_json(context_.parts.retention.rules())) +
+          "}}\n";
       is_told_ = true;
       return false;
     }

@@ -250,16 +250,21 @@ Json ComplianceReport::settings_json() const {
           {"mqtt.tls", !settings.mqtt.tls_cert.empty()}};
 }
 
+Json rules_json(const std::vector<retention::Rule>& rules) {
+  Json list = Json::array();
+  for (const retention::Rule& rule : rules) {
+    list.push_back({{"namespace", rule.namespace_name.empty() ? "*" : rule.namespace_name},
+                    {"select", rule.selector.device + "/" + rule.selector.sensor},
+                    {"keep", wire::keep_text(rule.retention_ns)}});
+    if (!rule.tiers.empty()) list.back()["then"] = wire::tiers_text(rule.tiers);
+  }
+  return list;
+}
+
 Result<Json> ComplianceReport::of_store() const {
   EC_ASSIGN_OR_RETURN(const Stored stored, look());
   const bool trusted = parts_.clock.trust() == ClockTrust::Trusted;
-  Json rules = Json::array();
-  for (const retention::Rule& rule : parts_.retention.rules()) {
-    rules.push_back({{"namespace", rule.namespace_name.empty() ? "*" : rule.namespace_name},
-                     {"select", rule.selector.device + "/" + rule.selector.sensor},
-                     {"keep", wire::keep_text(rule.retention_ns)}});
-    if (!rule.tiers.empty()) rules.back()["then"] = wire::tiers_text(rule.tiers);
-  }
+  Json rules = rules_json(parts_.retention.rules());
   EC_ASSIGN_OR_RETURN(Json erased, erasures(""));
   std::uint64_t tokens = 0;
   for (const auth::TokenInfo& token : parts_.tokens.list()) tokens += token.has_ended ? 0 : 1;

@@ -39,6 +39,9 @@ namespace edgecase::report {
 // In a report that does not count everything: what is damaged, as query/left_out.h tells it.
 inline constexpr char kLeftOutMember[] = "left_out";
 
+// Rules of retention, as reports and backups tell them.
+wire::Json rules_json(const std::vector<retention::Rule>& rules);
+
 // Owners that the report of the whole store names; its sums count all.
 inline constexpr std::size_t kOwnersNamedMax = 1'000;
 // Certificates that a report shows, the newest.
