@@ -59,6 +59,10 @@ TEST_CASE("crash: tiers, regressions") {
            Case{"a coarser tier was made without the window that the mark lies in",
                 "tiers 104606 0\ntime 14\nwrite 330529\nrule 11\ntime 14\npass\nrule 9\npass\n"
                 "rule 2\n"},
+           Case{"the oracle took for durable a pass that a kill had left in the page cache alone",
+                "tiers 77019535 0\nrule\nwrite 160836\nflush 373780\nwrite 662918\ntime 20\n"
+                "thin 11296\nwrite 19191\nflush 996968\nstop 28\npass\nkill 334290\nstop 18\n"
+                "ask 245912\n"},
        }) {
     CAPTURE(each.what);
     const auto plan = parse_tier_plan(each.plan);

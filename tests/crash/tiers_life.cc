@@ -339,6 +339,7 @@ class TierLife {
   }
 
   std::string reopen() {
+    look_for_syncs();
     store_.close();
     const Status opened = store_.open();
     if (std::string broken = excuse(opened); !broken.empty()) return broken;
@@ -349,8 +350,21 @@ class TierLife {
     return settle(store_.open());
   }
 
+  // What was synced since the store was opened has made durable what that recovered.
+  void look_for_syncs() {
+    if (!store_.is_open()) return;
+    const Stats stats = store_.engine->stats();
+    if (stats.wal_syncs > 0 || stats.flushes > 0) undurable_.clear();
+  }
+
   void end_process(bool power_goes, std::uint64_t seed, CutPolicy policy) {
     ++report_.crashes;
+    look_for_syncs();
+    if (power_goes) {
+      may_be(std::exchange(undurable_, {}));
+    } else {
+      undurable_.insert(undurable_.end(), models_.begin(), models_.end());
+    }
     if (power_goes) {
       if (!store_.disk.stopped()) store_.disk.stop_at(1);
       store_.close();
@@ -404,6 +418,9 @@ class TierLife {
   const TierPlan& plan_;
   TierStore store_;
   std::vector<Model> models_;  // what the store may hold; more than one after what failed
+  // What it may hold after a power cut, too: a kill leaves records that nobody waits for in the
+  // page cache, and the store shows them at once, before it syncs them.
+  std::vector<Model> undurable_;
   TierReport report_;
   bool ailing_ = false;
 };
