@@ -333,6 +333,67 @@ TEST_CASE("select on the engine: what a second thread has read is watched as wel
   CHECK(rows->is_given_revoked());
 }
 
+namespace {
+
+// Does something between two series of an answer, once `left` of them are begun.
+struct Interrupting final : Patience {
+  int left = 0;
+  std::function<void()> act;
+  Status go_on() override {
+    if (left-- == 0) act();
+    return ok();
+  }
+};
+
+}  // namespace
+
+// Where there are so many series, each is read to its end and closed before the next one begins.
+TEST_CASE("select on the engine: what is erased between two turns is not in the answer, or told") {
+  EngineRoom room;
+  constexpr int kDevices = 70;
+  constexpr int kCount = 50;
+  for (int i = 0; i < kDevices; ++i) room.fill("d" + std::to_string(i), 0, kCount, tenth);
+  std::int64_t count = kDevices * kCount;
+  std::int64_t erased[kDevices] = {};
+  int given = 0, passed_over = 0;
+  for (const bool is_flushed : {false, true}) {
+    if (is_flushed) REQUIRE(room.engine->flush().ok());
+    for (const int device : {0, 10, 35, 69}) {
+      for (const int at : {1, 2, 40, kDevices - 1}) {
+        const std::string name = "d" + std::to_string(device);
+        CAPTURE(name);
+        CAPTURE(at);
+        CAPTURE(is_flushed);
+        const std::int64_t first_s = erased[device]++;
+        Interrupting turns;
+        turns.left = at;
+        turns.act = [&] { room.erase(name, first_s, first_s + 1); };
+        query::Reach reach;
+        reach.patience = &turns;
+        auto statements = influxql::parse_statements("SELECT count(value) FROM m", 1);
+        REQUIRE(statements.ok());
+        const influxql::Asking asking{room.principal, "default", {}, {}, &reach, kStart, {}};
+        const auto rows =
+            influxql::run_select(std::move(statements->front().select), asking, *room.service);
+        REQUIRE(rows.ok());
+        influxql::SeriesHead head;
+        std::vector<influxql::Cell> row;
+        REQUIRE((*rows)->next_series(head).value());
+        REQUIRE((*rows)->next_row(row).value());
+        REQUIRE(turns.left < 0);
+        const bool has_it = row[1].integer == count;
+        --count;
+        CHECK((*rows)->is_given_revoked() == has_it);
+        if (!has_it) CHECK(row[1].integer == count);
+        ++(has_it ? given : passed_over);
+        CHECK((*rows)->take_given().is_revoked() == has_it);
+      }
+    }
+  }
+  CHECK(given > 4);
+  CHECK(passed_over > 4);
+}
+
 TEST_CASE("select on the engine: what is known of groups and what is read give the same") {
   const std::uint64_t first = test::test_seed(20261130);
   std::uint64_t groups = 0;
