@@ -167,11 +167,12 @@ class InfluxJson final : public InfluxText {
     const bool is_compact = !shape_.is_pretty && shape_.epoch_ns > 0;
     append_cells(*this, rows, first, is_compact ? begin : last, zone, out);
     if (!is_compact || begin == last) return;
-    std::size_t size = out.size();
-    out.resize(size + (last - begin) * (kTimeBytesMax + rows.columns.size() * kCellBytesMax));
-    char* at = out.data() + size;
-    for (std::size_t row = begin; row < last; ++row) at = write_row(rows, row, at);
-    out.resize(static_cast<std::size_t>(at - out.data()));
+    // A string would fill with zeros what it grows by.
+    const std::size_t row_bytes = kTimeBytesMax + rows.columns.size() * kCellBytesMax;
+    if (row_bytes > row_bytes_) row_ = std::make_unique_for_overwrite<char[]>(row_bytes);
+    row_bytes_ = std::max(row_bytes, row_bytes_);
+    for (std::size_t row = begin; row < last; ++row)
+      out.append(row_.get(), write_row(rows, row, row_.get()));
   }
 
   void end_series(bool goes_on, bool more, std::string& out) override {
@@ -294,7 +295,9 @@ class InfluxJson final : public InfluxText {
   bool is_document_open_ = false, is_result_open_ = false;
   bool has_series_ = false, has_rows_ = false;  // their lists are open
   std::size_t statement_ = 0;
-  bool was_told_ = false;  // something of statement_
+  bool was_told_ = false;        // something of statement_
+  std::unique_ptr<char[]> row_;  // room for one of row_bytes_
+  std::size_t row_bytes_ = 0;
 };
 
 // As Go's encoding/csv: quotes only where they must be.

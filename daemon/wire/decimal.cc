@@ -289,6 +289,79 @@ Date date_from_days(std::int64_t days) {
   return {year_of_era + era * 400 + (month <= 2 ? 1 : 0), month, day};
 }
 
+__extension__ using Wide = unsigned __int128;
+
+constexpr std::uint64_t kWholePowersOfTen[] = {1,
+                                               10,
+                                               100,
+                                               1'000,
+                                               10'000,
+                                               100'000,
+                                               1'000'000,
+                                               10'000'000,
+                                               100'000'000,
+                                               1'000'000'000,
+                                               10'000'000'000,
+                                               100'000'000'000,
+                                               1'000'000'000'000,
+                                               10'000'000'000'000,
+                                               100'000'000'000'000,
+                                               1'000'000'000'000'000,
+                                               10'000'000'000'000'000,
+                                               100'000'000'000'000'000,
+                                               1'000'000'000'000'000'000,
+                                               10'000'000'000'000'000'000u};
+constexpr unsigned kFractionDigitsMax = 19;  // of 17 from 0.001 on
+constexpr auto kPowersOfFive = [] {
+  std::array<std::uint64_t, kFractionDigitsMax + 1> powers{1};
+  for (std::size_t i = 1; i < powers.size(); ++i) powers[i] = powers[i - 1] * 5;
+  return powers;
+}();
+
+// The shortest decimal that reads back as `size`, which is from 0.001 on and less than 10^15, and
+// of those the closest. With 17 digits a double and halves of its distances to both neighbours are
+// whole numbers of 128 bits, of which `unit` makes one of those digits: nothing is rounded.
+// False: a power of two, whose neighbours are not equally far.
+bool find_shortest(double size, ShortDecimal& shortest) {
+  constexpr unsigned kFractionBits = 52, kExponentBias = 1023 + kFractionBits;
+  constexpr std::uint64_t kHiddenBit = std::uint64_t{1} << kFractionBits;
+  constexpr double kFractions[] = {1, 0.1, 0.01, 0.001};
+  const auto bits = std::bit_cast<std::uint64_t>(size);
+  if (bits % kHiddenBit == 0) return false;
+  const std::uint64_t number = bits % kHiddenBit + kHiddenBit;
+  const int exponent = static_cast<int>(bits >> kFractionBits) - static_cast<int>(kExponentBias);
+  unsigned places = 16;
+  if (size >= 1) {
+    for (unsigned whole = 1; size >= kPowersOfTen[whole]; ++whole) --places;
+  } else {
+    for (unsigned zeros = 1; size < kFractions[zeros - 1]; ++zeros) ++places;
+  }
+  // In halves of distances, which are 5^places of 2^shift.
+  const auto shift = static_cast<unsigned>(1 - exponent - static_cast<int>(places));
+  const std::uint64_t half = kPowersOfFive[places];
+  const Wide middle = Wide{2 * number} * half;
+  const std::uint64_t unit = std::uint64_t{1} << shift;
+  const std::uint64_t takes_ends = number % 2 == 0 ? 0 : 1;
+  auto first = static_cast<std::uint64_t>((middle - half + takes_ends + (unit - 1)) >> shift);
+  auto last = static_cast<std::uint64_t>((middle + half - takes_ends) >> shift);
+  auto digits = static_cast<std::uint64_t>(middle >> shift);
+  const std::uint64_t part = static_cast<std::uint64_t>(middle) & (unit - 1);
+  bool is_more = part > unit / 2, is_half = part == unit / 2;  // of the last digit is cut off
+  bool is_exact = part == 0;
+  for (; places > 0 && last / 10 >= (first + 9) / 10; --places) {
+    const std::uint64_t cut = digits % 10;
+    is_more = cut > 5 || (cut == 5 && !is_exact);
+    is_half = cut == 5 && is_exact;
+    is_exact = is_exact && cut == 0;
+    digits /= 10;
+    last /= 10;
+    first = (first + 9) / 10;
+  }
+  const bool is_up = is_more || (is_half && digits % 2 != 0);
+  shortest = {digits + (is_up ? 1 : 0), places};
+  return true;
+}
+
 char* write_shortest(double value, char* out) {
   if (value == 0) {
     const bool is_negative = std::signbit(value);
@@ -310,40 +383,51 @@ char* DoublePrinter::write(double value, char* out) {
 }
 
 // A decimal of at most 15 digits is read as another double than any other such decimal. So where
-// digits / 10^places is the double, they are its shortest digits, but for zeros at their end. From
-// 0.001 on, and without many zeros before the point, the shortest text of them has no exponent.
-char* DoublePrinter::write_decimal(double value, char* out) {
-  constexpr double kPowers[kPlacesMax + 1] = {1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6};
-  constexpr std::uint32_t kWholePowers[kPlacesMax + 1] = {1,      10,      100,      1'000,
-                                                          10'000, 100'000, 1'000'000};
-  constexpr double kWholeMax = 1e9;
-  constexpr std::uint64_t kWithoutExponent = 100'000;
+// digits / 10^places is the double, they are its shortest digits, but for zeros at their end.
+bool DoublePrinter::find_few_places(double size, ShortDecimal& decimal) {
   if (pass_over_ > 0) {
     --pass_over_;
-    return nullptr;
+    return false;
   }
-  const double size = std::fabs(value);
-  if (!(size >= 0.001 && size < kWholeMax)) return nullptr;
-  unsigned places = places_;
-  std::uint64_t digits = 0;
-  for (;; ++places) {
-    digits = static_cast<std::uint64_t>(size * kPowers[places] + 0.5);
-    if (static_cast<double>(digits) / kPowers[places] == size) break;
+  for (unsigned places = places_;; ++places) {
+    const double power = kPowersOfTen[places];
+    decimal = {static_cast<std::uint64_t>(size * power + 0.5), places};
+    if (static_cast<double>(decimal.digits) / power == size) break;
     if (places == kPlacesMax) {
       pass_over_ = kPassOver;
-      return nullptr;
+      return false;
     }
   }
-  places_ = places;
-  for (; places > 0 && digits % 10 == 0; --places) digits /= 10;
-  if (places == 0 && digits >= kWithoutExponent) return nullptr;
+  places_ = decimal.places;
+  for (; decimal.places > 0 && decimal.digits % 10 == 0; --decimal.places) decimal.digits /= 10;
+  return true;
+}
+
+// From 0.001 on, and without many zeros before the point, the shortest text has no exponent.
+char* DoublePrinter::write_decimal(double value, char* out) {
+  constexpr double kWholeMax = 1e9;
+  constexpr std::uint64_t kWithoutExponent = 100'000;
+  const double size = std::fabs(value);
+  if (!(size >= 0.001 && size < kWholeMax)) return nullptr;
+  ShortDecimal decimal;
+  if (!find_few_places(size, decimal)) {
+    if (!find_shortest(size, decimal)) return nullptr;
+  }
+  if (decimal.places == 0 && decimal.digits >= kWithoutExponent) return nullptr;
   if (std::signbit(value)) *out++ = '-';
-  const std::uint32_t power = kWholePowers[places];
-  out = std::to_chars(out, out + 10, static_cast<std::uint32_t>(digits / power)).ptr;
-  if (places == 0) return out;
-  *out = '.';
-  write_digits(static_cast<std::uint32_t>(digits % power), places, out + 1);
-  return out + 1 + places;
+  // Whole numbers are doubles themselves: no other one is read where one of them is printed.
+  const auto whole = static_cast<std::uint32_t>(size);
+  out = std::to_chars(out, out + 10, whole).ptr;
+  if (decimal.places == 0) return out;
+  *out++ = '.';
+  std::uint64_t fraction = decimal.digits - whole * kWholePowersOfTen[decimal.places];
+  unsigned digits = decimal.places;
+  for (; digits > 8; digits -= 8) {
+    write_digits(static_cast<std::uint32_t>(fraction % 100'000'000), 8, out + digits - 8);
+    fraction /= 100'000'000;
+  }
+  write_digits(static_cast<std::uint32_t>(fraction), digits, out);
+  return out + decimal.places;
 }
 
 void TimePrinter::write(std::int64_t time_ns, char* out) {

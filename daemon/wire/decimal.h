@@ -64,6 +64,12 @@ void append_double(double value, std::string& out);
 // "2026-11-20T14:00:00.000000000Z", all of int64 nanoseconds.
 void append_time(std::int64_t time_ns, std::string& out);
 
+// digits / 10^places.
+struct ShortDecimal {
+  std::uint64_t digits = 0;
+  unsigned places = 0;
+};
+
 // Writes what append_double() appends. Most columns are decimals of a few places: it tries as many
 // as the numbers before had, which takes a division, before it looks for the shortest text.
 class DoublePrinter {
@@ -71,13 +77,15 @@ class DoublePrinter {
   static constexpr std::size_t kBytesMax = 32;
   // Returns the end of the text; there is room for kBytesMax.
   char* write(double value, char* out);
-  // The same where that is a decimal of few places without an exponent, from 0.001 on; else, or
-  // where it does not try, null.
+  // The same where that is a decimal from 0.001 on that has no exponent, and few digits before the
+  // point; else null, or where it is not sure.
   char* write_decimal(double value, char* out);
 
  private:
   static constexpr unsigned kPlacesMax = 6;
   static constexpr unsigned kPassOver = 32;
+
+  bool find_few_places(double size, ShortDecimal& decimal);
 
   unsigned places_ = 1;
   unsigned pass_over_ = 0;  // so many are not tried: one was no such decimal

@@ -96,14 +96,17 @@ struct EntryView {
 
 // Numbers of one series that are taken many at once, from one cursor after another.
 struct NumberRun {
-  NumberRun(ByteView of_prefix, bool is_float, NumberColumns& into)
-      : prefix(of_prefix), columns(into) {
+  // `their_sequences` becomes empty; its memory is used again.
+  NumberRun(ByteView of_prefix, bool is_float, NumberColumns& into,
+            std::vector<SequenceNumber>& their_sequences)
+      : prefix(of_prefix), columns(into), sequences(their_sequences) {
     columns.is_float = is_float;
+    sequences.clear();
   }
 
   const ByteView prefix;  // of the full keys
   NumberColumns& columns;
-  std::vector<SequenceNumber> sequences;
+  std::vector<SequenceNumber>& sequences;
 
   std::size_t size() const { return columns.size(); }
   std::size_t room() const { return NumberColumns::kMax - std::min(NumberColumns::kMax, size()); }

@@ -98,7 +98,7 @@ class ScanIterator final : public Iterator {
       return 0;
     const Bytes prefix(first.substr(0, first.size() - sizeof(std::uint64_t)));
     const Bytes until = end.empty() ? Bytes() : make_full_key(id_, end);
-    NumberRun run(prefix, entry_->value.front() == kFloatTag, columns);
+    NumberRun run(prefix, entry_->value.front() == kFloatTag, columns, sequences_);
     if (!take_from_run(until, run)) return run.size();
     valid_ = false;
     while (run.room() > 0 && take_from_merge(until, run)) {
@@ -430,6 +430,7 @@ class ScanIterator final : public Iterator {
   bool valid_ = false;
   bool at_group_ = false;  // valid_, but before the merge's next group, unread, of which group_ is
   WholeGroup group_;
+  std::vector<SequenceNumber> sequences_;  // NumberRun's
   Status status_;
 };
 

@@ -154,9 +154,17 @@ bool SeriesGroupReader::load_keys(const Run& run, ByteView& rest) {
   if (!take_fixed64(rest, ordinal)) return false;
   ordinals_.resize(run.count);
   const std::span<std::uint64_t> differences = std::span(ordinals_).subspan(1);
-  if (!take_integers(rest, differences)) return false;
   const std::uint64_t unit = kOrdinalUnits[run.flags >> kRunUnitShift & kRunUnitMask];
   ordinals_[0] = ordinal;
+  // Most sensors keep time.
+  if (const auto one = take_one_integer(rest, differences.size())) {
+    const std::uint64_t step = *one * unit;
+    for (std::size_t i = 0; i < differences.size(); ++i) differences[i] = ordinal + (i + 1) * step;
+    std::uint64_t length = 0;
+    return step > 0 && !__builtin_mul_overflow(step, differences.size(), &length) &&
+           length <= UINT64_MAX - ordinal;
+  }
+  if (!take_integers(rest, differences)) return false;
   bool ascending = true;
   for (std::uint64_t& difference : differences) {
     const std::uint64_t next = ordinal + difference * unit;

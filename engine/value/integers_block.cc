@@ -268,4 +268,19 @@ bool take_integers(ByteView& input, std::span<std::uint64_t> values) {
   }
 }
 
+std::optional<std::uint64_t> take_one_integer(ByteView& input, std::size_t count) {
+  ByteView rest = input;
+  if (count < 2 || rest.empty()) return std::nullopt;
+  const auto first_byte = static_cast<unsigned char>(rest.front());
+  rest.remove_prefix(1);
+  const auto transform = first_byte >> 4;
+  std::uint64_t base = 0, number = 0;
+  if ((first_byte & 15) != kLayoutConstant || transform > kTransformOffsets ||
+      !take_varint64(rest, base) || !take_varint64(rest, number))
+    return std::nullopt;
+  if (transform == kTransformDifferences && number != 0) return std::nullopt;
+  input = rest;
+  return static_cast<std::uint64_t>(unzigzag(base)) + number;
+}
+
 }  // namespace edgecase::engine

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -69,6 +70,9 @@ std::size_t integers_bytes(std::span<const std::uint64_t> values);
 // Takes exactly `values.size()` numbers from the front of `input`. False when it is malformed; then
 // `input` and `values` mean nothing.
 [[nodiscard]] bool take_integers(ByteView& input, std::span<std::uint64_t> values);
+// The same of `count` numbers that are one, where the block says so. Else, or where it is
+// malformed: none, and nothing is taken.
+std::optional<std::uint64_t> take_one_integer(ByteView& input, std::size_t count);
 
 // Columns of doubles, kept bit for bit: "doubles block".
 

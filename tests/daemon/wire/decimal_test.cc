@@ -220,6 +220,13 @@ TEST_CASE("doubles print as the shortest text, whatever was printed before") {
       value = static_cast<double>(digits) / kPowers[random.below(8)];
       if (random.below(16) == 0) value = std::nextafter(value, 0);
     }
+    // Means, and any double that is printed without an exponent, with its neighbours' digits.
+    if (random.below(4) == 0)
+      value = std::ldexp(std::bit_cast<double>(random.next() >> 12 | 0x3ff0'0000'0000'0000u),
+                         static_cast<int>(random.below(42)) - 11);
+    if (random.below(4) == 0)
+      value = static_cast<double>(random.below(1'000'000)) / 10 /
+              static_cast<double>(1 + random.below(600));
     if (!std::isfinite(value)) continue;
     const std::string text = print(printer, value);
     if (text != shortest(value)) FAIL(text << " is not " << shortest(value));

@@ -274,6 +274,26 @@ void walk(ItemType type, ByteView group) {
   }
 }
 
+TEST_CASE("ordinals of one step that pass their limit are refused") {
+  constexpr std::uint64_t kFirst = 0x1122334455667788, kStep = 1'000'003;
+  std::vector<OwnedEntry> entries;
+  for (std::uint64_t i = 0; i < 5; ++i)
+    entries.push_back(put(ordinal_key("series", kFirst + i * kStep), real_value(21.5)));
+  Bytes group = encoded(GroupCodec::Series, entries, SequenceColumn::None);
+  Bytes first;
+  append_fixed64(first, kFirst);
+  const std::size_t at = group.find(first);
+  REQUIRE(at != Bytes::npos);
+  for (const std::uint64_t room : {4 * kStep, 4 * kStep - 1}) {
+    Bytes moved;
+    append_fixed64(moved, UINT64_MAX - room);
+    group.replace(at, moved.size(), moved);
+    GroupReader reader;
+    REQUIRE(reader.open(ItemType::SeriesGroup, group));
+    CHECK(reader.move_to(4) == (room == 4 * kStep));
+  }
+}
+
 TEST_CASE("damaged groups are refused or read within their bounds") {
   constexpr std::uint64_t kSeed = 20261104;
   CAPTURE(kSeed);

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <limits>
 #include <vector>
 
@@ -30,6 +31,13 @@ void check_integers(const Column& column) {
     REQUIRE(take_integers(input, back));
     CHECK(back == column);
     CHECK(input.size() == behind);
+    input = padded;
+    const auto one = take_one_integer(input, column.size());
+    const bool is_one = column.size() > 1 && std::count(column.begin(), column.end(), column[0]) ==
+                                                 static_cast<std::ptrdiff_t>(column.size());
+    REQUIRE(one.has_value() == is_one);
+    if (is_one) CHECK(*one == column[0]);
+    CHECK(input.size() == (is_one ? behind : padded.size()));
   }
 }
 
@@ -99,6 +107,13 @@ TEST_CASE("damaged integer columns are refused or read within their bounds") {
       Column back(column.size());
       (void)take_integers(input, back);  // must only not go astray
     }
+  const Bytes constant = encoded_integers(Column(9, 123'456));
+  for (std::size_t size = 0; size < constant.size(); ++size) {
+    const Bytes cut = constant.substr(0, size);
+    ByteView input = cut;
+    CHECK_FALSE(take_one_integer(input, 9).has_value());
+    CHECK(input.size() == size);
+  }
   for (const char* bad : {"\x20\x00", "\x04\x00\x00", "\x03\x00\x39", "\x01\x00\x05\x00"}) {
     ByteView input(bad, 4);
     Column back(3);
