@@ -9,7 +9,6 @@
 #include <nlohmann/json.hpp>
 
 #include "config/configuration.h"
-#include "config/credentials.h"
 #include "config/settings.h"
 #include "edgecase/clock.h"
 #include "output.h"

@@ -13,7 +13,6 @@
 
 #include "wire/reading_format.h"
 #include "wire/time_text.h"
-#include "wire/time_zone.h"
 
 namespace edgecase::cli {
 namespace {

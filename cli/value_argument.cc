@@ -1,4 +1,4 @@
-#include "value_argument.h"
+#include "command_options.h"
 
 #include <algorithm>
 #include <array>

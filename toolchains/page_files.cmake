@@ -4,7 +4,7 @@
 # What index.html links as style.css stands in it: a page is first painted when its style is there. The policy allows
 # this very style by its hash.
 string(REPLACE "," ";" FILES "${FILES}")
-set(text "// Made of daemon/http/page/ by toolchains/page_files.cmake.\n#include \"http/page_files.h\"\n
+set(text "// Made of daemon/http/page/ by toolchains/page_files.cmake.\n#include \"http/http_routes.h\"\n
 namespace edgecase::http {\nnamespace {\n\n")
 set(rows)
 set(number 0)

@@ -13,7 +13,7 @@
 #include "bench/processes.h"
 #include "bench/workloads.h"
 #include "edgecase/engine.h"
-#include "wire/reading_key.h"
+#include "wire/reading.h"
 
 namespace edgecase::cli::bench {
 namespace {

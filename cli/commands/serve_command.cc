@@ -13,7 +13,6 @@
 #include "application.h"
 #include "command_options.h"
 #include "config/configuration.h"
-#include "config/credentials.h"
 #include "output.h"
 #include "reading_output.h"
 #include "storage/drive.h"

@@ -14,7 +14,6 @@
 #include "edgecase/options.h"
 #include "import/importer.h"
 #include "output.h"
-#include "value_argument.h"
 #include "wire/contract.h"
 #include "wire/decimal.h"
 #include "wire/escaping.h"

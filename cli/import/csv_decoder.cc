@@ -4,12 +4,12 @@
 #include <cstdint>
 #include <optional>
 
-#include "value_argument.h"
+#include "command_options.h"
 #include "wire/authority.h"
 #include "wire/decimal.h"
 #include "wire/escaping.h"
 #include "wire/names.h"
-#include "wire/reading_key.h"
+#include "wire/reading.h"
 #include "wire/time_text.h"
 
 namespace edgecase::cli {

@@ -22,7 +22,7 @@
 #include "daemon_client.h"
 #include "edgecase/status.h"
 #include "import/csv_decoder.h"
-#include "wire/line_names.h"
+#include "wire/line_protocol.h"
 #include "wire/reading.h"
 
 namespace edgecase::cli {

@@ -10,7 +10,6 @@
 #include "wire/decimal.h"
 #include "wire/names.h"
 #include "wire/time_text.h"
-#include "wire/time_zone.h"
 
 namespace edgecase::cli {
 namespace {

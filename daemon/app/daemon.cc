@@ -4,13 +4,12 @@
 #include <string>
 #include <utility>
 
-#include "app/process.h"
+#include "app/serve.h"
 #include "app/setup.h"
 #include "app/store_faults.h"
 #include "auth/token_store.h"
 #include "catalog/catalog.h"
-#include "config/credentials.h"
-#include "config/validate.h"
+#include "config/configuration.h"
 #include "edgecase/engine.h"
 #include "edgecase/machine.h"
 #include "edgecase/mutex.h"

@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "config/configuration.h"
 #include "config/settings.h"
-#include "config/validate.h"
 #include "edgecase/clock.h"
 #include "sign/signature.h"
 #include "wire/authority.h"

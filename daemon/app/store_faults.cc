@@ -19,7 +19,6 @@
 #include "query/left_out.h"
 #include "wire/json_text.h"
 #include "wire/reading.h"
-#include "wire/reading_key.h"
 
 namespace edgecase::app {
 namespace {

@@ -2,7 +2,6 @@
 #include <utility>
 
 #include "audit/audit_log.h"
-#include "audit/audit_reader.h"
 #include "audit/page.h"
 
 namespace edgecase::audit {

@@ -1,4 +1,4 @@
-#include "audit/audit_reader.h"
+#include "audit/audit_log.h"
 
 #include <algorithm>
 #include <utility>

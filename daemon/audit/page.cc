@@ -8,8 +8,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "audit/record.h"
-#include "wire/reading_key.h"
+#include "wire/reading.h"
 
 namespace edgecase::audit {
 namespace {

@@ -1,10 +1,10 @@
-#include "audit/record.h"
+#include "audit/page.h"
 
 #include <algorithm>
 #include <array>
 #include <utility>
 
-#include "wire/reading_key.h"
+#include "wire/reading.h"
 
 namespace edgecase::audit {
 namespace {

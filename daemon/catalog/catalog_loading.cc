@@ -7,7 +7,7 @@
 #include "catalog/catalog_format.h"
 #include "edgecase/store_check.h"
 #include "wire/names.h"
-#include "wire/reading_key.h"
+#include "wire/reading.h"
 
 namespace edgecase::catalog {
 

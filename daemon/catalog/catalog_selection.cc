@@ -1,5 +1,7 @@
-// The catalog's lookups: series by their names, and by selectors in the order of their names.
+// The catalog's lookups: series and devices by their names, and by selectors in the order of their
+// names.
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 #include "catalog/catalog.h"
@@ -215,6 +217,60 @@ bool Catalog::read_names(SeriesRow row, std::string& namespace_name, std::string
   device = owner.name;
   sensor_names_.read(series.name, sensor);
   return true;
+}
+
+std::vector<DeviceEntry> Catalog::devices(std::string_view namespace_name,
+                                          std::string_view device_glob) const {
+  std::vector<DeviceEntry> entries;
+  for (const std::uint32_t row : select_device_rows(namespace_name, device_glob)) {
+    auto entry = device_at(row);
+    if (entry.ok()) entries.push_back(std::move(entry).value());
+  }
+  return entries;
+}
+
+std::vector<std::uint32_t> Catalog::select_device_rows(std::string_view namespace_name,
+                                                       std::string_view device_glob) const {
+  std::vector<std::uint32_t> rows;
+  const ReaderLock lock(mutex_);
+  if (!namespace_name.empty() && wire::is_literal(device_glob)) {
+    const std::uint32_t namespace_row = find_namespace_row(namespace_name);
+    if (namespace_row == kNoRow) return rows;
+    const std::uint32_t found = find_device_row(namespace_row, wire::unescape_name(device_glob));
+    if (found != kNoRow && devices_[found].durable) rows.push_back(found);
+    return rows;
+  }
+  for (const NamespaceRow& owner : namespaces_) {
+    const bool in_scope = namespace_name.empty()
+                              ? !owner.name.empty() && !owner.name.starts_with('_')
+                              : owner.name == namespace_name;
+    if (!in_scope) continue;
+    for (std::uint32_t at = owner.last_device; at != kNoRow; at = devices_[at].before) {
+      if (devices_[at].durable && wire::glob_matches(device_glob, devices_[at].name))
+        rows.push_back(at);
+    }
+  }
+  std::sort(rows.begin(), rows.end(),
+            [this](std::uint32_t a, std::uint32_t b) EC_REQUIRES_SHARED(mutex_) {
+              const DeviceRow &one = devices_[a], &other = devices_[b];
+              return std::tie(namespaces_[one.namespace_row].name, one.name) <
+                     std::tie(namespaces_[other.namespace_row].name, other.name);
+            });
+  return rows;
+}
+
+std::uint32_t Catalog::device_rows() const {
+  const ReaderLock lock(mutex_);
+  return static_cast<std::uint32_t>(devices_.size());
+}
+
+Result<DeviceEntry> Catalog::device_at(std::uint32_t row) const {
+  const ReaderLock lock(mutex_);
+  if (row >= devices_.size()) return not_found("no device has this row");
+  const DeviceRow& device = devices_[row];
+  const NamespaceRow& owner = namespaces_[device.namespace_row];
+  if (device.name.empty() || owner.name.empty()) return not_found("the device is gone");
+  return DeviceEntry{owner.name, std::string(device.name), owner.id, device.id, device.origin};
 }
 
 }  // namespace edgecase::catalog

@@ -9,7 +9,6 @@
 #include "catalog/catalog.h"
 #include "wire/names.h"
 #include "wire/reading.h"
-#include "wire/reading_key.h"
 
 namespace edgecase::catalog {
 namespace {

@@ -1,9 +1,8 @@
-#include "catalog/device_search.h"
+#include "catalog/device_index.h"
 
 #include <algorithm>
 #include <utility>
 
-#include "catalog/device_index.h"
 #include "wire/selector.h"
 
 namespace edgecase::catalog {

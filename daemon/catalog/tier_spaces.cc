@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include "wire/reading_key.h"
+#include "wire/reading.h"
 
 namespace edgecase::catalog {
 namespace {

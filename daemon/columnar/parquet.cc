@@ -6,7 +6,6 @@
 #include <optional>
 #include <utility>
 
-#include "columnar/encodings.h"
 #include "wire/contract.h"
 #include "wire/packer.h"
 

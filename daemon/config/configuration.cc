@@ -13,9 +13,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "config/forward_target.h"
 #include "config/settings.h"
-#include "config/validate.h"
 #include "wire/names.h"
 
 namespace edgecase::config {

@@ -1,5 +1,6 @@
-// The effective settings and where each came from: flags > environment > file > default; and as
-// text for people.
+// The effective settings and where each came from: flags > environment > file > default; what makes
+// them valid (validate.cc), the secrets they name (credentials.cc), and all of it as text for
+// people.
 //
 // Use: fill Sources, load_configuration(), look at settings. Every failure is InvalidArgument whose
 // message is one line, `where: key: what is wrong, what would be right`, where `where` is
@@ -9,6 +10,7 @@
 #include <sys/stat.h>
 #include <sys/types.h>
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -17,6 +19,7 @@
 #include <vector>
 
 #include "config/settings.h"
+#include "edgecase/options.h"
 #include "edgecase/status.h"
 
 namespace edgecase::config {
@@ -81,7 +84,7 @@ struct Configuration {
   Status error(std::string_view key, std::string_view what) const;
 };
 
-// Reads, merges and validates (validate.h). A file that others than root, the daemon's user and the
+// Reads, merges and validates (validate()). A file that others than root, the daemon's user and the
 // file's group may write is refused.
 Result<Configuration> load_configuration(const Sources& sources);
 
@@ -105,5 +108,58 @@ std::string example_text();
 std::string effective_text(const Configuration& configuration);
 // {"settings":[{"key","value","source","where"?,"environment","flag"}...],"rules":[...],"file"?}
 std::string effective_json(const Configuration& configuration);
+
+// Validates what single values cannot tell: addresses, directories, and settings that must fit each
+// other.
+
+// "127.0.0.1:8650", "[::1]:8650", "localhost:8650" (both loopbacks).
+struct ListenAddress {
+  std::string host;  // without brackets
+  std::uint16_t port = 0;
+};
+Result<ListenAddress> parse_listen_address(std::string_view text);
+
+// Whether data may be there. NotAllowed says where it may, by storage.locations; "": nobody said
+// where.
+Status check_location(const StorageSettings& storage, std::string_view location);
+
+// An error of the [[forward]] table of that number, from 1, whose message begins with the key: with
+// its place.
+Status forward_error(const Configuration& configuration, std::size_t number, const Status& status);
+
+// Looks at no drive: that is the daemon's, when it starts.
+Status validate(Configuration& configuration);
+
+// Secrets of the configuration: files of credentials, and the file of the master key.
+
+// Files that systemd hands to the service alone (LoadCredential=, LoadCredentialEncrypted=): a
+// setting that names a file takes `credential:NAME` too, which is the file NAME in the directory
+// that $CREDENTIALS_DIRECTORY names.
+
+inline constexpr std::string_view kCredentialPrefix = "credential:";
+inline constexpr char kCredentialsVariable[] = "CREDENTIALS_DIRECTORY";
+
+// Whether every setting that names a credential gives it a name that can be one: a file's name
+// without slashes.
+Status check_credential_names(const Configuration& configuration);
+
+// Puts the paths in place of the names. `directory`: kCredentialsVariable's value; null or "": this
+// process has no credentials, which is an error if a setting names one. InvalidArgument, with the
+// setting's place: no directory, or no such credential in it.
+Status resolve_credentials(const char* directory, Configuration& configuration);
+
+// For a look at a configuration without its credentials: takes out of the settings what names one,
+// and what is of no use without it. Answers the keys of the former.
+std::vector<std::string> leave_out_credentials(Configuration& configuration);
+
+// The keys of encryption at rest, as the settings name them: files of 32 bytes each.
+
+// Nothing when encryption is off. InvalidArgument, with the place of the setting: a file that
+// cannot be read, is not of 32 bytes, is all zeros, or can be read or written by
+// everybody.
+Result<std::optional<MasterKeys>> load_master_keys(const Configuration& configuration);
+
+// Whether a path lies on the same file system as another; false when that cannot be told.
+bool on_one_file_system(const std::string& path, const std::string& other);
 
 }  // namespace edgecase::config

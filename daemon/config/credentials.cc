@@ -1,4 +1,4 @@
-#include "config/credentials.h"
+#include "config/configuration.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -9,7 +9,6 @@
 #include <cstring>
 #include <string>
 
-#include "config/forward_target.h"
 #include "config/settings.h"
 
 namespace edgecase::config {

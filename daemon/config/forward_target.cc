@@ -1,10 +1,9 @@
-#include "config/forward_target.h"
+#include "config/settings.h"
 
 #include <algorithm>
 #include <array>
 #include <limits>
 
-#include "config/settings.h"
 #include "wire/authority.h"
 #include "wire/names.h"
 #include "wire/reading.h"

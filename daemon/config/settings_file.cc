@@ -146,7 +146,6 @@ Status check_toml_characters(std::string_view text, const std::string& name) {
 #define TOML_ENABLE_FORMATTERS 0
 #include <toml++/toml.h>
 
-#include "config/forward_target.h"
 #include "config/settings.h"
 #include "wire/names.h"
 #include "wire/tiers.h"

@@ -1,4 +1,4 @@
-#include "config/validate.h"
+#include "config/configuration.h"
 
 #include <sys/un.h>
 
@@ -6,8 +6,6 @@
 #include <filesystem>
 #include <utility>
 
-#include "config/credentials.h"
-#include "config/forward_target.h"
 #include "config/settings.h"
 #include "wire/authority.h"
 #include "wire/names.h"

@@ -1,10 +1,10 @@
-#include "erase/certificate.h"
+#include "erase/erase_service.h"
 
 #include <algorithm>
 #include <chrono>
 #include <nlohmann/json.hpp>
 
-#include "wire/reading_key.h"
+#include "wire/reading.h"
 
 namespace edgecase::erase {
 namespace {

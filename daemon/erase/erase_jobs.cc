@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "edgecase/secrets.h"
-#include "wire/reading_key.h"
+#include "wire/reading.h"
 
 namespace edgecase::erase {
 namespace {

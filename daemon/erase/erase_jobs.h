@@ -17,7 +17,7 @@
 #include "edgecase/options.h"
 #include "erase/erase_service.h"
 #include "observe/logger.h"
-#include "wire/reading_key.h"
+#include "wire/reading.h"
 
 namespace edgecase::erase {
 

@@ -7,7 +7,7 @@
 #include "catalog/tier_spaces.h"
 #include "erase/erase_jobs.h"
 #include "wire/names.h"
-#include "wire/reading_key.h"
+#include "wire/reading.h"
 #include "wire/time_text.h"
 
 namespace edgecase::erase {

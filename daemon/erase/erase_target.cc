@@ -7,7 +7,7 @@
 
 #include "catalog/tier_spaces.h"
 #include "wire/names.h"
-#include "wire/reading_key.h"
+#include "wire/reading.h"
 
 namespace edgecase::erase {
 namespace {

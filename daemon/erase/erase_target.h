@@ -14,7 +14,7 @@
 #include "edgecase/engine.h"
 #include "edgecase/write_batch.h"
 #include "erase/fences.h"
-#include "retention/tier_marks.h"
+#include "retention/retention_service.h"
 #include "wire/selector.h"
 
 namespace edgecase::erase {

@@ -6,7 +6,7 @@
 #include <tuple>
 
 #include "erase/erase_jobs.h"
-#include "wire/reading_key.h"
+#include "wire/reading.h"
 #include "wire/tiers.h"
 
 namespace edgecase::erase {

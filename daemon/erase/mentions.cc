@@ -9,7 +9,7 @@
 
 #include "wire/authority.h"
 #include "wire/escaping.h"
-#include "wire/reading_key.h"
+#include "wire/reading.h"
 
 namespace edgecase::erase {
 namespace {

@@ -1,4 +1,4 @@
-#include "forward/batch_reader.h"
+#include "forward/target.h"
 
 #include <algorithm>
 #include <span>
@@ -6,7 +6,7 @@
 
 #include "wire/decimal.h"
 #include "wire/names.h"
-#include "wire/reading_key.h"
+#include "wire/reading.h"
 #include "wire/time_text.h"
 
 namespace edgecase::forward {

@@ -16,8 +16,8 @@
 #include "edgecase/random.h"
 #include "forward/cursor.h"
 #include "forward/records.h"
-#include "net/backoff.h"
-#include "wire/reading_key.h"
+#include "net/channel.h"
+#include "wire/reading.h"
 
 namespace edgecase::forward {
 

@@ -24,7 +24,7 @@
 #include <utility>
 #include <vector>
 
-#include "config/forward_target.h"
+#include "config/settings.h"
 #include "edgecase/bytes.h"
 #include "edgecase/engine.h"
 #include "edgecase/mutex.h"

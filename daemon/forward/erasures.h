@@ -27,7 +27,7 @@
 #include <vector>
 
 #include "catalog/catalog.h"
-#include "config/forward_target.h"
+#include "config/settings.h"
 #include "edgecase/clock.h"
 #include "edgecase/engine.h"
 #include "edgecase/mutex.h"

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <utility>
 
-#include "config/forward_target.h"
+#include "config/settings.h"
 #include "edgecase/clock.h"
 #include "forward/courier.h"
 #include "forward/eraser.h"

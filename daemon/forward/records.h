@@ -9,7 +9,7 @@
 //                                        until when the expired are counted, since version 3; then
 //                                        the cursor (cursor.h)
 //   key 'U' name, 0, 4 namespace, key -> a Refusal: 2 status of HTTP, 8 nanoseconds since 1970;
-//                                        status 0: it is missing there (verifier.h)
+//                                        status 0: it is missing there (forwarding.h)
 //   key 'S' name                      -> a Shape: 8 nanoseconds, then the salt; none: readings go
 //                                        as they are
 //   key 'B' name                      -> 8: the position that a target which began with what is new
@@ -39,7 +39,7 @@
 #include "edgecase/random.h"
 #include "forward/cursor.h"
 #include "retention/eviction.h"
-#include "wire/reading_key.h"
+#include "wire/reading.h"
 
 namespace edgecase::forward {
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "catalog/catalog.h"
-#include "config/forward_target.h"
+#include "config/settings.h"
 #include "edgecase/bytes.h"
 #include "retention/retention_service.h"
 #include "wire/tiers.h"

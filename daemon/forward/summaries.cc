@@ -8,8 +8,8 @@
 
 #include "auth/hashing.h"
 #include "wire/json_text.h"
+#include "wire/reading.h"
 #include "wire/reading_format.h"
-#include "wire/reading_key.h"
 #include "wire/time_text.h"
 
 namespace edgecase::forward {

@@ -1,11 +1,11 @@
-#include "forward/summarizer.h"
+#include "forward/target.h"
 
 #include <algorithm>
 #include <set>
 #include <utility>
 
 #include "forward/courier.h"
-#include "wire/reading_key.h"
+#include "wire/reading.h"
 #include "wire/time_text.h"
 
 namespace edgecase::forward {

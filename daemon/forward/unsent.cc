@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "wire/reading_key.h"
+#include "wire/reading.h"
 #include "wire/time_text.h"
 
 namespace edgecase::forward {

@@ -1,4 +1,4 @@
-#include "forward/verifier.h"
+#include "forward/forwarding.h"
 
 #include <algorithm>
 #include <array>
@@ -6,11 +6,11 @@
 #include <map>
 #include <utility>
 
-#include "forward/asking.h"
+#include "forward/eraser.h"
 #include "wire/contract.h"
 #include "wire/escaping.h"
 #include "wire/json_text.h"
-#include "wire/reading_key.h"
+#include "wire/reading.h"
 #include "wire/selector.h"
 #include "wire/time_text.h"
 

@@ -20,7 +20,7 @@
 
 #include "edgecase/engine.h"
 #include "retention/retention_service.h"
-#include "wire/reading_key.h"
+#include "wire/reading.h"
 #include "wire/tiers.h"
 
 namespace edgecase::forward {

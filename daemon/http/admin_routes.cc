@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "audit/audit_log.h"
+#include "config/configuration.h"
 #include "http/http_routes.h"
 #include "http/request_head.h"
 #include "report/compliance_report.h"

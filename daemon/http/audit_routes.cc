@@ -8,7 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "audit/audit_reader.h"
+#include "audit/audit_log.h"
 #include "catalog/catalog.h"
 #include "edgecase/mutex.h"
 #include "http/http_routes.h"

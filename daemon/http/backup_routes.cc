@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "config/validate.h"
+#include "config/configuration.h"
 #include "http/http_routes.h"
 #include "http/request_head.h"
 #include "report/compliance_report.h"

@@ -12,7 +12,7 @@
 #include "forward/forwarding.h"
 #include "http/http_routes.h"
 #include "http/request_head.h"
-#include "query/whereabouts.h"
+#include "query/query_service.h"
 #include "wire/contract.h"
 #include "wire/json_text.h"
 #include "wire/names.h"

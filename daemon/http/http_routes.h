@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -21,7 +22,7 @@
 #include "observe/metrics.h"
 #include "query/pinned_moments.h"
 #include "wire/json_text.h"
-#include "wire/line_names.h"
+#include "wire/line_protocol.h"
 #include "wire/reading.h"
 #include "wire/selector.h"
 
@@ -334,7 +335,7 @@ void get_influx_ping(HttpContext& context, Call& call);
 void influx_query_v2(HttpContext& context, Call& call);
 void get_influx_buckets(HttpContext& context, Call& call);
 void get_influx_orgs(HttpContext& context, Call& call);
-// influx_test.cc:
+// influx_lines.cc:
 void post_influx_test(HttpContext& context, Call& call);
 void get_influx_rules(HttpContext& context, Call& call);
 // readings_routes.cc:
@@ -426,5 +427,20 @@ void register_scrub_metrics(HttpContext& context);
 // "clock.undated": what arrived without a time while the clock was not trusted.
 wire::Json undated_status(const HttpContext& context);
 void register_undated_metrics(HttpContext& context);
+
+// The files of daemon/http/page/, which the build compresses and puts into the program
+// (toolchains/page_files.cmake). Constant; any thread.
+
+struct PageFile {
+  std::string_view name;
+  std::string_view hash;      // of what it says
+  const unsigned char* gzip;  // as it is sent
+  std::size_t gzip_bytes;
+  std::size_t bytes;  // inflated
+};
+
+std::span<const PageFile> page_files();
+// The hash of the style in index.html, as Content-Security-Policy names it.
+std::string_view page_style_hash();
 
 }  // namespace edgecase::http

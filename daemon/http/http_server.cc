@@ -12,7 +12,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "config/validate.h"
+#include "config/configuration.h"
 #include "http/http_front.h"
 #include "http/http_routes.h"
 #include "http/request_head.h"

@@ -1,4 +1,4 @@
-#include "http/influx_show.h"
+#include "http/influx_query.h"
 
 #include <algorithm>
 #include <limits>
@@ -9,7 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include "http/influx_names.h"
 #include "influxql/formula.h"
 #include "influxql/series_view.h"
 #include "influxql/time_windows.h"

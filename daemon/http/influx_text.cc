@@ -1,4 +1,4 @@
-#include "http/influx_text.h"
+#include "http/influx_query.h"
 
 #include <algorithm>
 #include <bit>

@@ -1,11 +1,13 @@
-// The page at / and its files at /page/, which are in the program (page_files.h). They need no
+// The page at / and its files at /page/, which are in the program (page_files()). They need no
 // token and tell nothing of what is stored: the page asks for its data like anybody else, and for
 // nothing elsewhere.
 #include <algorithm>
+#include <cstddef>
+#include <span>
 #include <string>
+#include <string_view>
 
 #include "http/http_routes.h"
-#include "http/page_files.h"
 #include "http/request_head.h"
 #include "http/request_reader.h"
 #include "wire/contract.h"

@@ -6,7 +6,7 @@
 #include <optional>
 #include <utility>
 
-#include "config/validate.h"
+#include "config/configuration.h"
 #include "forward/forwarding.h"
 #include "http/http_routes.h"
 #include "http/reading_pieces.h"

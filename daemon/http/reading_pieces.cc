@@ -9,7 +9,7 @@
 #include "wire/contract.h"
 #include "wire/escaping.h"
 #include "wire/json_text.h"
-#include "wire/reading_key.h"
+#include "wire/reading.h"
 
 namespace edgecase::http {
 namespace {

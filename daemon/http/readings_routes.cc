@@ -8,9 +8,9 @@
 #include "http/request_head.h"
 #include "wire/contract.h"
 #include "wire/names.h"
+#include "wire/reading.h"
 #include "wire/reading_format.h"
 #include "wire/reading_json.h"
-#include "wire/reading_key.h"
 #include "wire/time_text.h"
 
 namespace edgecase::http {

@@ -7,7 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "http/response.h"
+#include "http/router.h"
 #include "wire/contract.h"
 #include "wire/escaping.h"
 

@@ -1,4 +1,4 @@
-#include "http/response.h"
+#include "http/router.h"
 
 #include <poll.h>
 

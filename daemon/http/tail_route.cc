@@ -14,8 +14,8 @@
 #include "http/reading_pieces.h"
 #include "http/request_head.h"
 #include "wire/contract.h"
+#include "wire/reading.h"
 #include "wire/reading_format.h"
-#include "wire/reading_key.h"
 #include "wire/tiers.h"
 
 namespace edgecase::http {

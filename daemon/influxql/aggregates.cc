@@ -7,8 +7,8 @@
 #include <string>
 #include <utility>
 
+#include "influxql/function_streams.h"
 #include "influxql/points.h"
-#include "influxql/reducers.h"
 #include "query/aggregator.h"
 
 namespace edgecase::influxql {

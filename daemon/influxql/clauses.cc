@@ -1,11 +1,11 @@
-// Parts of statements: see clauses.h.
-#include "influxql/clauses.h"
+// Parts of statements, as several of them have them.
+#include "influxql/statement.h"
 
 #include <array>
 #include <utility>
 
 #include "wire/reading.h"
-#include "wire/time_zone.h"
+#include "wire/time_text.h"
 
 namespace edgecase::influxql {
 namespace {

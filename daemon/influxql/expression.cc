@@ -1,6 +1,6 @@
 // A chain collects the operands of one precedence, so that the tree grows deeper with brackets
 // alone. What binds more tightly is a chain inside it.
-#include "influxql/clauses.h"
+#include "influxql/statement.h"
 
 #include <algorithm>
 #include <array>

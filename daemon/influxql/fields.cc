@@ -1,4 +1,4 @@
-#include "influxql/select_check.h"
+#include "influxql/select_plan.h"
 
 #include <algorithm>
 #include <array>

@@ -4,9 +4,8 @@
 #include <utility>
 
 #include "influxql/points.h"
-#include "influxql/reducers.h"
-#include "query/query_limits.h"
-#include "wire/reading_key.h"
+#include "query/query_service.h"
+#include "wire/reading.h"
 
 namespace edgecase::influxql {
 namespace {

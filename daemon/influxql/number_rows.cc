@@ -5,8 +5,7 @@
 #include <utility>
 
 #include "influxql/function_streams.h"
-#include "influxql/reducers.h"
-#include "query/query_limits.h"
+#include "query/query_service.h"
 
 namespace edgecase::influxql {
 namespace {

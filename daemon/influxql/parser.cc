@@ -4,7 +4,6 @@
 #include <initializer_list>
 #include <utility>
 
-#include "influxql/clauses.h"
 #include "influxql/token_reader.h"
 #include "wire/names.h"
 

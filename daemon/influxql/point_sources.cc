@@ -1,4 +1,4 @@
-#include "influxql/point_sources.h"
+#include "influxql/select_plan.h"
 
 #include <algorithm>
 #include <cmath>

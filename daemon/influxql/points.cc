@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "query/query_limits.h"
+#include "query/query_service.h"
 
 namespace edgecase::influxql {
 

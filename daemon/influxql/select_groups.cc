@@ -3,8 +3,6 @@
 #include <span>
 #include <utility>
 
-#include "influxql/point_sources.h"
-#include "influxql/select_check.h"
 #include "influxql/select_plan.h"
 
 namespace edgecase::influxql {

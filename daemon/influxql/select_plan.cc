@@ -5,7 +5,6 @@
 #include <iterator>
 #include <utility>
 
-#include "influxql/select_check.h"
 #include "influxql/source_units.h"
 
 namespace edgecase::influxql {

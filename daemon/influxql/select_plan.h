@@ -4,19 +4,103 @@
 // One thread; the account must outlive it.
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "influxql/formula.h"
 #include "influxql/functions.h"
-#include "influxql/point_sources.h"
-#include "influxql/select_check.h"
+#include "influxql/points.h"
 #include "influxql/series_reader.h"
+#include "influxql/statement.h"
+#include "influxql/time_windows.h"
 #include "influxql/units.h"
 
 namespace edgecase::influxql {
+
+// Makes sources of points: of the fields of a tag set; of several units, in the order of time; of
+// those for which WHERE holds; of the rows that the fields of a SELECT come to. One thread.
+
+// The fields of one tag set, joined by their times; `tags`: of columns that are no tags null.
+// `columns` outlive it.
+std::unique_ptr<PointSource> join_fields(std::vector<FeedPart> parts,
+                                         const std::vector<Column>& columns, std::vector<Cell> tags,
+                                         bool is_descending);
+// Points of one instant in the order of `sources`.
+std::unique_ptr<PointSource> merge_points(std::vector<std::unique_ptr<PointSource>> sources,
+                                          bool is_descending);
+// Only the points of the first instant at which the column has a value, the last one first where
+// `are_turned`: all that first() and last() need.
+std::unique_ptr<PointSource> edge_points(std::unique_ptr<PointSource> points, std::size_t column,
+                                         bool are_turned);
+// `where` outlives it.
+std::unique_ptr<PointSource> filter_points(std::unique_ptr<PointSource> points,
+                                           const Formula& where);
+
+// The rows of one group: what the fields of a SELECT come to for each point, LIMIT and OFFSET, and
+// what fill() puts in place of nothing where there is no function.
+struct RowShape {
+  std::vector<Formula> fields;         // over the cells of a point
+  std::int64_t limit = 0, offset = 0;  // 0: none
+  // What stands for nothing where there are no functions: previous or a number, in these columns.
+  Fill fill = Fill::Null;
+  Cell fill_value;
+  std::vector<Column> columns;
+};
+
+// Points with a cell for each field; `shape` outlives it.
+std::unique_ptr<PointSource> make_rows(std::unique_ptr<PointSource> points, const RowShape& shape);
+
+// A SELECT before anything is looked up: is it right, in InfluxDB's words (select_check.cc); what
+// wildcards in its fields stand for, their columns and texts (fields.cc). No state; any thread.
+
+// GROUP BY, taken apart.
+struct Grouping {
+  std::vector<Expr> tags;     // names, wildcards and regular expressions
+  std::int64_t every_ns = 0;  // 0: no time()
+  std::int64_t offset_ns = 0;
+};
+
+Result<Grouping> check_grouping(const std::vector<Expr>& group_by, std::int64_t now_ns,
+                                const wire::TimeZone* zone);
+// Fields without those that are the time. `needs_function`: GROUP BY time stands in this very
+// statement. True: there are functions.
+Result<bool> check_fields(const SelectStatement& select, bool needs_function);
+Status check_condition(const Expr& where);
+
+// As InfluxDB writes it in its errors.
+std::string text_of(const Expr& expression);
+std::string_view text_of(Cell::Kind kind);
+// What a field is called, by itself: its alias, its function, the names in it.
+std::string name_of(const Field& field);
+
+// Names, outside of functions and in them.
+void each_name(Expr& expression, const std::function<void(Expr& name)>& visit);
+// Functions, and names outside of functions: what stands between operators. Those inside of abs()
+// and the like, too.
+void each_leaf(const Expr& expression, const std::function<void(const Expr& leaf)>& visit);
+bool is_literal(const Expr& expression);
+// DISTINCT v as distinct(v).
+void make_calls_of_distinct(Expr& expression);
+
+struct NamedKind {
+  std::string name;
+  NameKind kind;
+};
+// `stored` is what there is, in the order of the names. InvalidArgument, with InfluxDB's words.
+Result<std::vector<Field>> expand_wildcards(std::vector<Field> fields,
+                                            const std::vector<NamedKind>& stored);
+bool has_wildcard(const std::vector<Field>& fields);
+
+// The names in the arguments of top() and bottom(), which are columns as well.
+std::vector<const Expr*> names_beside(const Field& field);
+// Names of all columns but the time's; two never have the same one, but where they were given it.
+std::vector<std::string> column_names(const std::vector<Field>& fields);
 
 // What a statement in brackets is told by the one around it, before anything is known.
 struct Around {

@@ -7,9 +7,9 @@
 #include <string>
 #include <utility>
 
+#include "influxql/function_streams.h"
 #include "influxql/points.h"
-#include "influxql/reducers.h"
-#include "wire/reading_key.h"
+#include "wire/reading.h"
 
 namespace edgecase::influxql {
 namespace {

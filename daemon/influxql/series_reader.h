@@ -14,8 +14,8 @@
 #include "influxql/points.h"
 #include "influxql/time_windows.h"
 #include "query/left_out.h"
+#include "query/query_service.h"
 #include "query/series_scan.h"
-#include "query/tier_choice.h"
 #include "wire/tiers.h"
 
 namespace edgecase::influxql {

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "catalog/tier_spaces.h"
-#include "influxql/point_sources.h"
 #include "influxql/points.h"
+#include "influxql/select_plan.h"
 #include "influxql/series_reader.h"
 #include "influxql/series_view.h"
 

@@ -8,7 +8,7 @@
 
 #include "edgecase/status.h"
 #include "influxql/statement.h"
-#include "wire/time_zone.h"
+#include "wire/time_text.h"
 
 namespace edgecase::influxql {
 

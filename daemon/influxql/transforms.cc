@@ -1,4 +1,4 @@
-#include "influxql/reducers.h"
+#include "influxql/function_streams.h"
 
 #include <utility>
 

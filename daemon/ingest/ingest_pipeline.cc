@@ -7,7 +7,7 @@
 #include <tuple>
 #include <utility>
 
-#include "wire/reading_key.h"
+#include "wire/reading.h"
 #include "wire/time_text.h"
 
 namespace edgecase::ingest {

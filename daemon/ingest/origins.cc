@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "wire/reading_key.h"
+#include "wire/reading.h"
 
 namespace edgecase::ingest {
 namespace {

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "edgecase/random.h"
-#include "wire/reading_key.h"
+#include "wire/reading.h"
 #include "wire/time_text.h"
 
 namespace edgecase::ingest {

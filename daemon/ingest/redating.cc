@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "wire/reading_key.h"
+#include "wire/reading.h"
 #include "wire/time_text.h"
 
 namespace edgecase::ingest {

@@ -4,7 +4,7 @@
 // that followed, the others as long before it as they came; these are *estimates*, and told as
 // such.
 //
-// A reading moves from its undated time (undated_periods.h) to the real one in one batch, so it is
+// A reading moves from its undated time (reading_times.h) to the real one in one batch, so it is
 // there exactly once whenever somebody looks or the power fails. What a period's times turn out to
 // be is durable before its first reading moves: however often that begins anew, it comes to the
 // same. A time that another reading of the series has already gives way to the next nanosecond
@@ -28,7 +28,7 @@
 #include "edgecase/engine.h"
 #include "edgecase/mutex.h"
 #include "erase/fences.h"
-#include "ingest/undated_periods.h"
+#include "ingest/reading_times.h"
 #include "retention/eviction.h"
 
 namespace edgecase::ingest {

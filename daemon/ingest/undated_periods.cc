@@ -1,10 +1,10 @@
-#include "ingest/undated_periods.h"
+#include "ingest/reading_times.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "ingest/redating.h"
-#include "wire/reading_key.h"
+#include "wire/reading.h"
 #include "wire/time_text.h"
 
 namespace edgecase::ingest {

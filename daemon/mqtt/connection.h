@@ -18,7 +18,7 @@
 #include "mqtt/mqtt_source.h"
 #include "mqtt/packet_codec.h"
 #include "mqtt/topic_rule.h"
-#include "net/backoff.h"
+#include "net/channel.h"
 
 namespace edgecase::mqtt {
 

@@ -1,4 +1,4 @@
-#include "mqtt/gate_streams.h"
+#include "mqtt/ack_gate.h"
 
 #include <algorithm>
 

@@ -10,8 +10,8 @@
 
 #include "wire/escaping.h"
 #include "wire/names.h"
+#include "wire/reading.h"
 #include "wire/reading_format.h"
-#include "wire/reading_key.h"
 #include "wire/time_text.h"
 
 namespace edgecase::mqtt {

@@ -19,8 +19,8 @@
 #include "edgecase/mutex.h"
 #include "ingest/ingest_pipeline.h"
 #include "mqtt/packet_codec.h"
-#include "mqtt/payload_decoder.h"
 #include "mqtt/topic_names.h"
+#include "mqtt/topic_rule.h"
 #include "observe/logger.h"
 
 namespace edgecase::mqtt {

@@ -1,4 +1,4 @@
-#include "mqtt/payload_decoder.h"
+#include "mqtt/topic_rule.h"
 
 #include <algorithm>
 #include <optional>

@@ -6,7 +6,6 @@
 #include <nlohmann/json.hpp>
 
 #include "edgecase/retention.h"
-#include "mqtt/payload_decoder.h"
 #include "wire/decimal.h"
 #include "wire/escaping.h"
 #include "wire/names.h"

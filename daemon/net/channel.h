@@ -1,8 +1,9 @@
 // Sockets that listen or were accepted (Socket), and bytes over a connected one that does not block
-// (Channel): plain here, TLS in tls/tls_ends.h. No call of a channel waits or raises SIGPIPE. One
-// thread at a time.
+// (Channel): plain here, TLS in tls/tls_ends.h. No call of a channel waits or raises SIGPIPE. And
+// how long to wait before a peer is tried again (Backoff). One thread at a time.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "auth/authorize.h"
+#include "edgecase/random.h"
 #include "edgecase/status.h"
 
 namespace edgecase::net {
@@ -142,6 +144,33 @@ std::unique_ptr<Channel> open_plain(Socket socket);
 struct ChannelMaker {
   std::function<std::unique_ptr<Channel>(Socket)> open = open_plain;
   std::uint64_t channel_bytes = 0;  // that a channel takes beside its socket
+};
+
+// The wait before the next attempt to reach a broker or a target: full jitter, so that many clients
+// of one that comes back do not all arrive at once. Not thread-safe.
+
+class Backoff {
+ public:
+  static constexpr std::int64_t kFirstNs = 500'000'000;
+  static constexpr std::int64_t kMaxNs = 60'000'000'000;
+  static constexpr std::int64_t kLocalMaxNs = 1'000'000'000;  // of one on this machine
+  static constexpr std::int64_t kLeastNs = 20'000'000;        // never a busy loop
+
+  explicit Backoff(Random& random) : random_(random) {}
+
+  // Uniform between kLeastNs and a bound that starts at kFirstNs and doubles up to kMaxNs, and is
+  // never over `max_ns`.
+  std::int64_t next_ns(std::int64_t max_ns = kMaxNs) {
+    const std::int64_t bound = std::min(bound_ns_, max_ns);
+    bound_ns_ = std::min(bound_ns_ * 2, kMaxNs);
+    const auto span = static_cast<std::uint64_t>(bound - kLeastNs);
+    return kLeastNs + static_cast<std::int64_t>(random_.next() % (span + 1));
+  }
+  void reset() { bound_ns_ = kFirstNs; }
+
+ private:
+  Random& random_;
+  std::int64_t bound_ns_ = kFirstNs;
 };
 
 }  // namespace edgecase::net

@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "query/aggregator.h"
-#include "query/order_statistics.h"
 #include "query/query_service.h"
 #include "query/series_scan.h"
 #include "wire/names.h"

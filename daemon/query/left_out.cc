@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "wire/contract.h"
-#include "wire/reading_key.h"
+#include "wire/reading.h"
 #include "wire/time_text.h"
 
 namespace edgecase::query {

@@ -1,10 +1,8 @@
-#include "query/order_statistics.h"
+#include "query/aggregator.h"
 
 #include <algorithm>
 #include <bit>
 #include <cmath>
-
-#include "query/aggregator.h"
 
 namespace edgecase::query {
 namespace {

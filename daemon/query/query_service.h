@@ -13,7 +13,10 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
+#include <string_view>
+#include <thread>
 #include <unordered_set>
 #include <utility>
 #include <vector>
@@ -24,19 +27,122 @@
 #include "edgecase/clock.h"
 #include "edgecase/engine.h"
 #include "edgecase/mutex.h"
-#include "query/large_text.h"
+#include "edgecase/status.h"
 #include "query/left_out.h"
 #include "query/listings.h"
 #include "query/measurement_memo.h"
-#include "query/query_limits.h"
 #include "query/series_scan.h"
-#include "query/side_thread.h"
-#include "query/tier_choice.h"
 #include "retention/retention_service.h"
 #include "wire/reading.h"
 #include "wire/selector.h"
+#include "wire/tiers.h"
 
 namespace edgecase::query {
+
+// Limits of what one question may take: limits.query-points, -series and -windows. InfluxQL obeys
+// all of them, /api/v1/query that of windows; an error names the setting. QueryService holds the
+// limits that are in force; who answers takes a copy.
+
+struct QueryLimits {
+  std::uint64_t points = 200'000'000;    // read from the store
+  std::uint64_t series = 100'000;        // that match
+  std::uint64_t windows = 10'000'000;    // of time, in all
+  std::uint64_t held_bytes = 16u << 20;  // of values that a function needs at once; no setting
+};
+
+// One kind of limit: what InfluxDB calls it, and the setting here.
+struct QueryLimit {
+  std::string_view influx_name, setting;
+};
+inline constexpr QueryLimit kPointsLimit{"max-select-point", "limits.query-points"};
+inline constexpr QueryLimit kSeriesLimit{"max-select-series", "limits.query-series"};
+inline constexpr QueryLimit kWindowsLimit{"max-select-buckets", "limits.query-windows"};
+
+// LimitReached where `count` is more than `most`: InfluxDB's words, then the setting's name.
+inline Status check_limit(const QueryLimit& limit, std::uint64_t count, std::uint64_t most) {
+  if (count <= most) return ok();
+  std::string message(limit.influx_name);
+  message += " limit exceeded: (" + std::to_string(count) + "/" + std::to_string(most) + "); ";
+  message += limit.setting;
+  return limit_reached(message + " is " + std::to_string(most));
+}
+
+// How many windows of this length (> 0) there are from `first_ns` to `last_ns`, both included and
+// in order.
+inline std::uint64_t windows_between(std::int64_t first_ns, std::int64_t last_ns,
+                                     std::int64_t every_ns) {
+  const std::uint64_t span =
+      static_cast<std::uint64_t>(last_ns) - static_cast<std::uint64_t>(first_ns);
+  const std::uint64_t more = span / static_cast<std::uint64_t>(every_ns);
+  return more == UINT64_MAX ? more : more + 1;
+}
+
+// Chooses the tier that answers a question of a series whose readings have become windows, and
+// tells what was chosen (X-EdgeCase-Tiers).
+
+// What the answers of one question have read in place of readings, and where they could not.
+struct TierNote {
+  std::set<std::int64_t> read_ns, missed_ns;  // lengths of windows
+  std::int64_t read_before_ns = INT64_MIN, missed_before_ns = INT64_MIN;
+  // Begins and lengths of windows that an end of the question's range cuts.
+  std::set<std::pair<std::int64_t, std::int64_t>> cut_ns;
+
+  // "1h before 2026-11-22T10:00:00Z"; then, or alone, "none before ...: windows of 1m, 1h are kept
+  // there": the answer has nothing of that time; then "cut by the range, so left out: 1h at ...".
+  // "": it is made of readings alone.
+  std::string text() const;
+  void add(const TierNote& other);
+};
+
+// The coarsest of a series' tiers of whose windows those of `every_ns` (0: of any length) are made,
+// which reaches back the furthest. None: there is none.
+std::optional<std::int64_t> tier_for(const retention::TierMark& mark, std::int64_t every_ns);
+
+// The columns that an aggregate is made of; none: it cannot be made of windows.
+std::optional<TierColumnSet> tier_columns(wire::Aggregate aggregate);
+
+// For a question from `from_ns` on; `aggregate`: none asks for readings. The marks outlive it.
+TierReading read_tiers(const Engine& engine, const retention::TierMarks& marks,
+                       std::int64_t from_ns, std::int64_t every_ns,
+                       std::optional<wire::Aggregate> aggregate);
+
+// For a question of a column of all windows of `every_ns`, and of no readings. `marks`: null where
+// there are none.
+TierReading read_windows(const Engine& engine, const retention::TierMarks* marks,
+                         std::int64_t every_ns, wire::WindowColumn column);
+
+// Notes what becomes of a series of a question of either kind.
+void note_windows(const retention::TierMarks& marks, const catalog::SeriesId& series,
+                  std::int64_t from_ns, std::int64_t every_ns, TierNote& note);
+void note_tiers(Engine& engine, const retention::TierMarks& marks, const catalog::SeriesId& series,
+                const TimeRange& range, std::int64_t every_ns,
+                std::optional<wire::Aggregate> aggregate, TierNote& note);
+
+// One thread more for questions that read much: it does a part of one of them at a time, beside the
+// thread that answers. Made when it is first wanted. Thread-safe.
+
+class SideThread {
+ public:
+  SideThread() = default;
+  // Nobody starts anything any more; waits for what was started.
+  ~SideThread();
+  SideThread(const SideThread&) = delete;
+  SideThread& operator=(const SideThread&) = delete;
+
+  // Has `job`, which does not throw, done there. False: it is at work for somebody else, or there
+  // is no thread to be had.
+  bool try_start(std::function<void()> job) EC_EXCLUDES(mutex_);
+
+ private:
+  void work() EC_EXCLUDES(mutex_);
+
+  Mutex mutex_;
+  CondVar called_;
+  std::function<void()> job_ EC_GUARDED_BY(mutex_);
+  bool is_busy_ EC_GUARDED_BY(mutex_) = false;
+  bool is_ending_ EC_GUARDED_BY(mutex_) = false;
+  std::thread thread_;
+};
 
 // What answers were made of.
 struct ReadAccount {
@@ -271,5 +377,30 @@ class QueryService {
   QueryLimits limits_ EC_GUARDED_BY(limits_mutex_);
   SideThread side_thread_;  // the last: it ends first
 };
+
+// Finds the files that hold what is selected, and how many bytes of it each has.
+
+// More devices are looked up by namespace; then a file's locations are those of all of them.
+inline constexpr std::size_t kLocatedDevicesMax = 1000;
+
+struct Whereabouts {
+  struct File {
+    FileShare share;
+    std::set<std::string> locations;  // as said of the devices whose bytes it holds
+  };
+  std::uint64_t devices = 0, series = 0, bytes = 0;
+  std::uint64_t window_bytes = 0;  // of these: windows of tiers
+  std::vector<File> files;         // those with the most bytes first
+  LeftOut left_out;                // what is damaged, or of several selectors not there
+  Reach reach;
+};
+
+// Finds where the part lies that the principal may read. Errors: NotAllowed; NotFound, when nothing
+// matches; the engine's.
+Result<Whereabouts> find_whereabouts(const QueryService& service,
+                                     const catalog::DeviceIndex& devices,
+                                     const auth::Principal& principal,
+                                     const std::string& namespace_name,
+                                     const wire::Selection& selection);
 
 }  // namespace edgecase::query

@@ -1,4 +1,4 @@
-#include "query/side_thread.h"
+#include "query/query_service.h"
 
 #include <pthread.h>
 #include <sys/resource.h>

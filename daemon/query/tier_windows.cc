@@ -3,7 +3,7 @@
 #include <limits>
 #include <utility>
 
-#include "wire/reading_key.h"
+#include "wire/reading.h"
 
 namespace edgecase::query {
 namespace {

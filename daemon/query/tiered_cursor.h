@@ -15,7 +15,7 @@
 #include "query/cursors.h"
 #include "query/query_service.h"
 #include "query/tier_windows.h"
-#include "retention/tier_marks.h"
+#include "retention/retention_service.h"
 
 namespace edgecase::query {
 

@@ -4,7 +4,7 @@
 #include <map>
 #include <optional>
 
-#include "config/validate.h"
+#include "config/configuration.h"
 #include "wire/authority.h"
 #include "wire/contract.h"
 #include "wire/names.h"

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "catalog/tier_spaces.h"
-#include "wire/reading_key.h"
+#include "wire/reading.h"
 
 namespace edgecase::retention {
 namespace {

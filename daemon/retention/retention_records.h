@@ -1,7 +1,7 @@
 // Records of the namespace `_retention`. Numbers are big-endian.
 //   'R' namespace name 0x00 device glob 0x00 sensor glob  ->  version (1), retention ns (8)
 //   'T' namespace id (4) device id (4) sensor id (4)      ->  the same
-//   'W' tier_marks.h
+//   'W' TierMarks (retention_service.h)
 //   'H' alone  ->  version (1): something was held (Hold); it names nothing
 // Version 2 is that of what has tiers: then of each of them, the finest first, window ns (8) and
 // retention ns (8). Inside daemon/retention only.
@@ -16,7 +16,7 @@
 #include "catalog/catalog.h"
 #include "edgecase/engine.h"
 #include "retention/retention_service.h"
-#include "wire/reading_key.h"
+#include "wire/reading.h"
 #include "wire/tiers.h"
 
 namespace edgecase::retention {

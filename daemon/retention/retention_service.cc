@@ -7,7 +7,7 @@
 #include "catalog/catalog.h"
 #include "retention/retention_records.h"
 #include "wire/names.h"
-#include "wire/reading_key.h"
+#include "wire/reading.h"
 
 namespace edgecase::retention {
 namespace {

@@ -1,10 +1,10 @@
-#include "retention/tier_marks.h"
+#include "retention/retention_service.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "retention/retention_records.h"
-#include "wire/reading_key.h"
+#include "wire/reading.h"
 #include "wire/tiers.h"
 
 namespace edgecase::retention {

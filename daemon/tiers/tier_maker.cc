@@ -8,8 +8,7 @@
 #include "query/cursors.h"
 #include "query/series_scan.h"
 #include "query/tier_windows.h"
-#include "tiers/window_batch.h"
-#include "wire/reading_key.h"
+#include "wire/reading.h"
 
 namespace edgecase::tiers {
 namespace {

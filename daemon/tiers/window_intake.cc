@@ -11,9 +11,9 @@
 #include "query/cursors.h"
 #include "query/series_scan.h"
 #include "query/tier_windows.h"
-#include "tiers/window_batch.h"
+#include "tiers/tier_maker.h"
 #include "wire/json_text.h"
-#include "wire/reading_key.h"
+#include "wire/reading.h"
 #include "wire/time_text.h"
 
 namespace edgecase::tiers {

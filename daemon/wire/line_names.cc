@@ -1,4 +1,4 @@
-#include "wire/line_names.h"
+#include "wire/line_protocol.h"
 
 #include <algorithm>
 #include <atomic>

@@ -4,7 +4,7 @@
 #include <bit>
 #include <iterator>
 
-#include "wire/line_names.h"
+#include "wire/line_protocol.h"
 #include "wire/names.h"
 
 namespace edgecase::wire {

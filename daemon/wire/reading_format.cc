@@ -7,7 +7,7 @@
 
 #include "wire/escaping.h"
 #include "wire/line_protocol.h"
-#include "wire/reading_key.h"
+#include "wire/reading.h"
 #include "wire/tiers.h"
 #include "wire/time_text.h"
 

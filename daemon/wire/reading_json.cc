@@ -12,7 +12,6 @@
 #include "wire/decimal.h"
 #include "wire/json_text.h"
 #include "wire/names.h"
-#include "wire/reading_members.h"
 #include "wire/tiers.h"
 
 namespace edgecase::wire {

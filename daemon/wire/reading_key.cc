@@ -1,4 +1,4 @@
-#include "wire/reading_key.h"
+#include "wire/reading.h"
 
 #include <array>
 #include <bit>

@@ -1,9 +1,9 @@
-#include "wire/reading_members.h"
+#include "wire/reading_json.h"
 
 #include "wire/escaping.h"
 #include "wire/json_text.h"
 #include "wire/names.h"
-#include "wire/reading_key.h"
+#include "wire/reading.h"
 #include "wire/tiers.h"
 #include "wire/time_text.h"
 

@@ -6,7 +6,6 @@
 #include <limits>
 
 #include "wire/decimal.h"
-#include "wire/time_zone.h"
 
 namespace edgecase::wire {
 namespace {

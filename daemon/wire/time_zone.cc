@@ -1,4 +1,4 @@
-#include "wire/time_zone.h"
+#include "wire/time_text.h"
 
 #include <unistd.h>
 

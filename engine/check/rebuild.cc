@@ -11,7 +11,7 @@
 #include "edgecase/options.h"
 #include "file/file_names.h"
 #include "table/table_writer.h"
-#include "value/plain_group.h"
+#include "value/group.h"
 
 namespace edgecase::engine {
 

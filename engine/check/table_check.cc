@@ -8,7 +8,6 @@
 #include "metadata/number_summary.h"
 #include "metadata/umeta_block.h"
 #include "value/group.h"
-#include "value/plain_group.h"
 
 namespace edgecase::engine {
 namespace {

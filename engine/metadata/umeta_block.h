@@ -56,7 +56,7 @@ namespace edgecase::engine {
 //                   first record of a block and with + 16
 //           varint: size of the item
 //           with + 64: varint: size of its filter
-//           with + 128: length-prefixed: page index of a plain group (value/plain_group.h), which
+//           with + 128: length-prefixed: page index of a plain group (value/group.h), which
 //           like the filter goes with the record from table to table
 //           with + 8 (series groups): length-prefixed: summary of its numbers (number_summary.h),
 //           which goes along as well

@@ -16,7 +16,7 @@
 #include "edgecase/mutex.h"
 #include "metadata/umeta_table.h"
 #include "table/table_cache.h"
-#include "value/plain_group.h"
+#include "value/group.h"
 #include "value/value_table.h"
 
 namespace edgecase::engine {

@@ -3,16 +3,190 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "base/entry.h"
 #include "edgecase/engine.h"
-#include "value/plain_group.h"
+#include "value/packing.h"
 #include "value/series_columns.h"
 #include "value/value_format.h"
 
 namespace edgecase::engine {
+
+// With GroupCodec::Plain a group is a directory of pages and the pages (plain_group.cc); a get
+// reads one page of it (plain_page.cc).
+
+enum class SequenceColumn : unsigned char { None, Written };
+
+// A page of `entries`, of one namespace, in key order, at least one, in two steps. What stands
+// before the values is appended to `heads`; the answer is how many bytes the page will have.
+// `largest` is the largest sequence of the group.
+std::size_t append_page_heads(Bytes& heads, std::span<const EntryView> entries,
+                              SequenceNumber largest, SequenceColumn sequences);
+// Appends the page with these heads, its own alone. Its checksum is left open (value_item.h).
+void append_page(Bytes& out, ByteView heads, std::span<const EntryView> entries,
+                 SequenceColumn sequences);
+
+// The page, packed where that pays. Its checksum is left open.
+void append_packed_page(Bytes& out, ByteView page, Packer& packer);
+inline bool is_packed_page(ByteView page) {
+  return page.size() > kPageChecksumBytes && page[kPageChecksumBytes] == kPackedPageMark;
+}
+// Fills `unpacked`, a view of `page` or, where that is packed, of `room`, which only grows; it has
+// no checksum then. What follows takes no packed page. False when it is malformed.
+[[nodiscard]] bool unpack_page(ByteView page, Bytes& room, ByteView& unpacked);
+
+// Looks for one key in the bytes of a page without keeping what is on the way. Fills sequence, kind
+// and value of `entry` when it is `found`. False when the page is malformed.
+[[nodiscard]] bool find_in_page(ByteView page, ByteView user_key, SequenceNumber largest,
+                                EntryView& entry, bool& found);
+// The first key of a page. False when the page is malformed.
+[[nodiscard]] bool first_key_of_page(ByteView page, ByteView& user_key);
+
+// Decodes a page, all of it or from a key on, a stretch at a time; reusable for the next. Owned by
+// one thread.
+class PlainPageReader {
+ public:
+  // `page` stays where it is while the entries are used; `prefix` is the namespace's. All functions
+  // answer false when the page is malformed; there are no entries then.
+  [[nodiscard]] bool open(ByteView page, ByteView prefix, SequenceNumber largest);
+  // Only what lies at or after `full_key`, of the same namespace, and of that the first few: a scan
+  // that looks into many pages wants little of each.
+  [[nodiscard]] bool open_from(ByteView page, ByteView prefix, SequenceNumber largest,
+                               ByteView full_key);
+  // The entries that are decoded, until the next call that is not const: after open() all, at least
+  // one.
+  std::span<const EntryView> entries() const { return {entries_.data(), count_}; }
+  // Whether the page has others behind them, and: those in their place.
+  bool has_more() const { return !heads_.empty(); }
+  [[nodiscard]] bool decode_more() { return decode(kGroupEntriesMax); }
+  // The first at or after `full_key`; their number if there is none.
+  std::size_t lower_bound(ByteView full_key) const;
+  std::size_t memory_bytes() const {
+    return entries_.capacity() * sizeof(EntryView) + keys_.capacity();
+  }
+
+ private:
+  static constexpr std::size_t kFirstStretch = 4;
+
+  [[nodiscard]] bool begin(ByteView page, ByteView prefix, SequenceNumber largest);
+  [[nodiscard]] bool decode(std::size_t count_max);
+  [[nodiscard]] bool fail();
+  void grow_keys(std::size_t wanted);
+
+  ByteView page_;
+  ByteView heads_;  // of what is not decoded
+  ByteView values_;
+  bool with_sequences_ = false;
+  SequenceNumber largest_ = 0;
+  std::size_t prefix_bytes_ = 0;
+  bool at_first_ = true;
+  std::vector<EntryView> entries_;  // the first count_; their keys view keys_
+  std::size_t count_ = 0;
+  // The key before what is not decoded lies at key_begin_ and ends at key_end_.
+  std::vector<char> keys_;
+  std::size_t key_begin_ = 0;
+  std::size_t key_end_ = 0;
+};
+
+// A page, as the group's directory tells of it.
+struct PlainPage {
+  std::size_t first_entry = 0;
+  std::size_t entries = 0;
+  std::size_t offset = 0;  // from the start of the group
+  std::size_t size = 0;
+};
+
+// Appends directory and pages of `entries`: of one namespace, in key order, at least one. Without a
+// packer no page is packed.
+void append_plain_body(Bytes& out, std::span<const EntryView> entries, SequenceNumber largest,
+                       SequenceColumn sequences, Packer* packer = nullptr);
+
+// The pages of a whole group, what stands before its body included; the first begins where its head
+// ends. Nothing when it is malformed.
+std::optional<std::vector<PlainPage>> plain_pages(ByteView group);
+
+// How many bytes the pages of a group have that begins with `head`, which ends where they begin.
+// Nothing when it is malformed.
+std::optional<std::vector<std::size_t>> plain_page_sizes(ByteView head);
+
+// Reads a group, one page at a time. Owned by one thread. What it answers views the group and its
+// own memory, until another page is asked for. The functions answer false when the group is
+// malformed; then the reader is finished.
+class PlainGroupReader {
+ public:
+  // `group` stays where it is while the reader is used.
+  [[nodiscard]] bool open(ByteView group);
+  std::size_t entry_count() const { return head_.entries; }
+  // The first entry at or after `full_key`; the number of entries if there is none.
+  [[nodiscard]] bool lower_bound(ByteView full_key, std::size_t& index);
+  // Fills `entry`.
+  [[nodiscard]] bool move_to(std::size_t index, EntryView& entry);
+  // The entries from `index` on, where move_to() went, that are decoded already.
+  std::span<const EntryView> decoded_from(std::size_t index) const {
+    return page_.entries().subspan(index - pages_[loaded_].first_entry);
+  }
+
+ private:
+  ByteView bytes_of(std::size_t page) const {
+    return group_.substr(pages_[page].offset, pages_[page].size);
+  }
+  [[nodiscard]] bool first_key_of(std::size_t page, ByteView& user_key);
+  // The last page that starts at or before `user_key`, or the first one.
+  [[nodiscard]] bool find_page(ByteView user_key, std::size_t& page);
+  [[nodiscard]] bool load(std::size_t page);
+
+  ByteView group_;
+  GroupHead head_;  // views group_
+  std::vector<PlainPage> pages_;
+  std::size_t loaded_ = SIZE_MAX;  // which page page_ holds
+  PlainPageReader page_;
+  Bytes unpacked_;  // that page, where it was packed
+};
+
+// The index of a plain group: the places of its pages, and the keys that they hold. A metadata
+// record has it, so that a get reads one page of a group. It goes with the record from table to
+// table; places count from the start of the item. A group of one page has none.
+//
+//   varint: offset of the first page in the item
+//   for each page but the last:
+//     varint, zigzag: its bytes - those of the page before (of the first: - 0)
+//     length-prefixed: a key that no key of this page reaches and none of the next lies before, as
+//     short as it can be, without what the first and the last key of the group share
+//   The last page ends with the item.
+struct PagePlace {
+  std::size_t number = 0;
+  std::size_t offset = 0;  // from the start of the item
+  std::size_t size = 0;
+};
+
+// What an item is longer by in the file than in memory, before its first page and in each.
+struct SealOverhead {
+  std::size_t head_bytes = 0;
+  std::size_t page_bytes = 0;
+};
+
+// Appends the page index of the group that `item` holds, with these `entries`; nothing for groups
+// of one page.
+void append_page_index(Bytes& out, ByteView item, std::span<const EntryView> entries,
+                       const SealOverhead& overhead = {});
+
+// Where the entry of `full_key` is if the group has it; it lies between the group's `first` and
+// `last` key. Nothing when the index does not fit an item of `item_bytes`.
+std::optional<PagePlace> find_page(ByteView index, std::size_t item_bytes, ByteView first,
+                                   ByteView last, ByteView full_key);
+// The same where it is known how many bytes these two begin with.
+std::optional<PagePlace> find_page(ByteView index, std::size_t item_bytes, std::size_t shared,
+                                   ByteView full_key);
+// All of them. False when the index does not fit an item of `item_bytes`.
+[[nodiscard]] bool list_pages(ByteView index, std::size_t item_bytes,
+                              std::vector<PagePlace>& pages);
+// Both at once: `number` is of the page that find_page() finds.
+[[nodiscard]] bool list_pages(ByteView index, std::size_t item_bytes, ByteView first, ByteView last,
+                              ByteView full_key, std::vector<PagePlace>& pages,
+                              std::size_t& number);
 
 // Reads the body of a group with GroupCodec::Series: columns; layout: value_format.h.
 

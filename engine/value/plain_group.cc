@@ -1,4 +1,4 @@
-#include "value/plain_group.h"
+#include "value/group.h"
 
 #include <algorithm>
 

@@ -11,7 +11,7 @@
 #include "base/entry.h"
 #include "base/hash.h"
 #include "crypto/aes_gcm.h"
-#include "value/plain_group.h"
+#include "value/group.h"
 #include "value/value_format.h"
 
 namespace edgecase::engine {

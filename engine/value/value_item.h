@@ -14,7 +14,7 @@
 #include "crypto/file_cipher.h"
 #include "edgecase/bytes.h"
 #include "edgecase/iterator.h"
-#include "value/plain_group.h"
+#include "value/group.h"
 #include "value/value_format.h"
 #include "value/value_table.h"
 

@@ -15,7 +15,6 @@
 #include "edgecase/file_system.h"
 #include "value/group.h"
 #include "value/packing.h"
-#include "value/plain_group.h"
 #include "value/series_columns.h"
 #include "value/value_format.h"
 

@@ -1,4 +1,4 @@
-#include "status_summary.h"
+#include "commands/status_command.h"
 
 #include <doctest/doctest.h>
 

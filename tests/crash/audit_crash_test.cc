@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "audit/audit_reader.h"
+#include "audit/audit_log.h"
 #include "edgecase/engine.h"
 #include "support/manual_clock.h"
 #include "support/manual_executor.h"

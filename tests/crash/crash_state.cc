@@ -4,7 +4,7 @@
 #include <iterator>
 
 #include "support/manual_clock.h"
-#include "wire/reading_key.h"
+#include "wire/reading.h"
 
 namespace edgecase::test {
 namespace {

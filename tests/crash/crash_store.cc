@@ -6,7 +6,7 @@
 
 #include "auth/authorize.h"
 #include "edgecase/store_check.h"
-#include "wire/reading_key.h"
+#include "wire/reading.h"
 
 namespace edgecase::test {
 namespace {

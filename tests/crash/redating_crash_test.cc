@@ -19,7 +19,7 @@
 #include "support/memory_file_system.h"
 #include "support/test_seed.h"
 #include "support/test_share.h"
-#include "wire/reading_key.h"
+#include "wire/reading.h"
 #include "wire/time_text.h"
 
 namespace edgecase::test {

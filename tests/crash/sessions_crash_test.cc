@@ -18,7 +18,7 @@
 #include "support/memory_file_system.h"
 #include "support/test_seed.h"
 #include "support/test_share.h"
-#include "wire/reading_key.h"
+#include "wire/reading.h"
 
 namespace edgecase::test {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "catalog/tier_spaces.h"
 #include "crash/tiers_store.h"
-#include "wire/reading_key.h"
+#include "wire/reading.h"
 #include "wire/tiers.h"
 
 namespace edgecase::test {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "retention/tier_marks.h"
+#include "retention/retention_service.h"
 
 namespace edgecase::test {
 

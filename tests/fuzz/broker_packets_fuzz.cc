@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "fuzz/fuzz_targets.h"
-#include "mqtt/gate_streams.h"
+#include "mqtt/ack_gate.h"
 #include "mqtt/message_group.h"
 
 namespace edgecase::test {

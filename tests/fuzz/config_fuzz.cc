@@ -4,7 +4,6 @@
 #include <string>
 
 #include "config/configuration.h"
-#include "config/validate.h"
 #include "fuzz/fuzz_targets.h"
 
 namespace edgecase::test {

@@ -6,7 +6,7 @@
 #include "auth/authorize.h"
 #include "auth/token_store.h"
 #include "fuzz/fuzz_targets.h"
-#include "http/site_check.h"
+#include "http/router.h"
 #include "support/manual_clock.h"
 #include "support/model_engine.h"
 

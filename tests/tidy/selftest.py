@@ -20,7 +20,7 @@ CLEAN = {
     "engine/base/bytes_view.h": _HEADER + '#include "edgecase/status.h"\n',
     "engine/base/bytes_view.cc": '#include "base/bytes_view.h"\n// throw, sleep_for(1), TODO(#7)\n',
     "engine/file/disk.cc": '#include <fcntl.h>\n#include "base/bytes_view.h"\n',
-    "engine/log/log_writer.h": _HEADER,
+    "engine/log/log.h": _HEADER,
     "daemon/CMakeLists.txt": "add_library(edgecase_wire wire/reading.cc)\n",
     "daemon/app/serve.h": _HEADER,
     "daemon/app/daemon.h": _HEADER + '#include "wire/reading.h"\n',
@@ -39,7 +39,7 @@ CLEAN = {
 PLANTS = [
     ("include", "engine/include/edgecase/status.h", _HEADER + '#include "base/bytes_view.h"\n', 5),
     ("include", "engine/include/edgecase/status.h", _HEADER + "#include <unistd.h>\n", 5),
-    ("include", "engine/base/bytes_view.h", _HEADER + '#include "log/log_writer.h"\n', 5),
+    ("include", "engine/base/bytes_view.h", _HEADER + '#include "log/log.h"\n', 5),
     ("include", "engine/base/bytes_view.h", _HEADER + "#include <unistd.h>\n", 5),
     ("include", "engine/base/bytes_view.h", _HEADER + '#include "wire/reading.h"\n', 5),
     ("include", "engine/base/bytes_view.h", _HEADER + "#include <nlohmann/json.hpp>\n", 5),

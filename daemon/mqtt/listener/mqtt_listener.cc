@@ -8,8 +8,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "mqtt/listener/poller.h"
-
 namespace edgecase::mqtt {
 
 Result<std::unique_ptr<MqttListener>> MqttListener::start(const ListenerOptions& options,

@@ -1,4 +1,4 @@
-#include "mqtt/listener/poller.h"
+#include "mqtt/listener/mqtt_listener.h"
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <filesystem>
 
-#include "bench/board_machine.h"
+#include "bench/board.h"
 #include "support/temp_directory.h"
 
 using namespace edgecase;

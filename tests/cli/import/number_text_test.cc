@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "command_options.h"
 #include "daemon/mqtt/decoded_text.h"
 #include "import/csv_decoder.h"
-#include "value_argument.h"
 #include "wire/decimal.h"
 #include "wire/line_protocol.h"
 #include "wire/reading_json.h"

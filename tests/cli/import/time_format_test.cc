@@ -5,7 +5,6 @@
 #include <string>
 
 #include "wire/time_text.h"
-#include "wire/time_zone.h"
 
 namespace edgecase::cli {
 namespace {

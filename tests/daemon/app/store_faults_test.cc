@@ -9,7 +9,6 @@
 
 #include <doctest/doctest.h>
 
-#include "app/process.h"
 #include "app/serve.h"
 #include "app/store_faults.h"
 #include "audit/audit_log.h"

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "audit/audit_reader.h"
+#include "audit/audit_log.h"
 #include "audit/page.h"
 #include "support/manual_clock.h"
 #include "support/model_engine.h"

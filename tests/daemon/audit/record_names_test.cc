@@ -1,4 +1,4 @@
-#include "audit/record.h"
+#include "audit/page.h"
 
 #include <doctest/doctest.h>
 

@@ -10,7 +10,7 @@
 #include "daemon/audit/store_sealer.h"
 #include "support/memory_file_system.h"
 #include "support/test_share.h"
-#include "wire/reading_key.h"
+#include "wire/reading.h"
 
 namespace edgecase::audit {
 namespace {

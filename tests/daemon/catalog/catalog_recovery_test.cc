@@ -10,7 +10,7 @@
 #include "catalog/catalog_format.h"
 #include "edgecase/store_check.h"
 #include "support/model_engine.h"
-#include "wire/reading_key.h"
+#include "wire/reading.h"
 
 using namespace edgecase;
 using catalog::Catalog;

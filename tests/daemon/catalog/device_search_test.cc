@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "catalog/device_index.h"
-#include "catalog/device_search.h"
 #include "edgecase/random.h"
 #include "support/model_engine.h"
 #include "support/test_seed.h"

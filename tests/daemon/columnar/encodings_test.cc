@@ -1,4 +1,4 @@
-#include "columnar/encodings.h"
+#include "columnar/table.h"
 
 #include <doctest/doctest.h>
 

@@ -7,7 +7,7 @@
 #include <random>
 
 #include "daemon/columnar/parquet_reader.h"
-#include "wire/reading_key.h"
+#include "wire/reading.h"
 
 namespace edgecase::columnar {
 namespace {

@@ -8,7 +8,6 @@
 
 #include "config/configuration.h"
 #include "config/settings.h"
-#include "config/validate.h"
 #include "support/temp_directory.h"
 
 namespace edgecase::config {

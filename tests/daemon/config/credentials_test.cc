@@ -1,4 +1,4 @@
-#include "config/credentials.h"
+#include "config/configuration.h"
 
 #include <doctest/doctest.h>
 

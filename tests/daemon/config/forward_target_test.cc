@@ -1,4 +1,4 @@
-#include "config/forward_target.h"
+#include "config/settings.h"
 
 #include <doctest/doctest.h>
 
@@ -6,8 +6,6 @@
 #include <nlohmann/json.hpp>
 
 #include "config/configuration.h"
-#include "config/credentials.h"
-#include "config/validate.h"
 #include "support/temp_directory.h"
 
 namespace edgecase::config {

@@ -1,4 +1,4 @@
-#include "config/validate.h"
+#include "config/configuration.h"
 
 #include <doctest/doctest.h>
 

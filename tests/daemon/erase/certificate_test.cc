@@ -8,8 +8,8 @@
 
 #include "daemon/erase/erase_room.h"
 #include "edgecase/random.h"
-#include "erase/certificate.h"
 #include "erase/erase_jobs.h"
+#include "erase/erase_service.h"
 
 namespace edgecase::erase {
 namespace {

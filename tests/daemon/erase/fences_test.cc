@@ -5,7 +5,7 @@
 #include <atomic>
 #include <thread>
 
-#include "erase/certificate.h"
+#include "erase/erase_service.h"
 #include "wire/tiers.h"
 
 namespace edgecase::erase {

@@ -1,4 +1,4 @@
-#include "forward/batch_reader.h"
+#include "forward/target.h"
 
 #include <doctest/doctest.h>
 

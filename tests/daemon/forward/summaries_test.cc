@@ -9,7 +9,7 @@
 #include "sign/signature.h"
 #include "support/manual_clock.h"
 #include "support/model_engine.h"
-#include "wire/reading_key.h"
+#include "wire/reading.h"
 
 namespace edgecase::forward {
 namespace {

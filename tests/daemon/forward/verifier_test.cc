@@ -1,4 +1,4 @@
-#include "forward/verifier.h"
+#include "forward/forwarding.h"
 
 #include <doctest/doctest.h>
 
@@ -7,7 +7,7 @@
 #include "forward/http_client.h"
 #include "support/manual_clock.h"
 #include "support/model_engine.h"
-#include "wire/reading_key.h"
+#include "wire/reading.h"
 
 namespace edgecase::forward {
 namespace {

@@ -4,7 +4,7 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
-#include "audit/audit_reader.h"
+#include "audit/audit_log.h"
 #include "daemon/http/http_fixture.h"
 
 namespace edgecase::http::test {

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "daemon/http/http_fixture.h"
-#include "http/influx_show.h"
+#include "http/influx_query.h"
 #include "influxql/statement.h"
 
 namespace edgecase::http::test {

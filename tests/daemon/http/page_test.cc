@@ -4,7 +4,7 @@
 #include <string>
 
 #include "daemon/http/http_fixture.h"
-#include "http/page_files.h"
+#include "http/http_routes.h"
 
 namespace edgecase::http::test {
 namespace {

@@ -9,7 +9,7 @@
 #include <doctest/doctest.h>
 
 #include "daemon/http/front_fixture.h"
-#include "http/response.h"
+#include "http/router.h"
 
 namespace edgecase::http {
 namespace {

@@ -1,4 +1,4 @@
-#include "http/site_check.h"
+#include "http/router.h"
 
 #include <doctest/doctest.h>
 

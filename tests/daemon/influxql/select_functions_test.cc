@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "daemon/influxql/select_room.h"
-#include "wire/reading_key.h"
+#include "wire/reading.h"
 
 using namespace edgecase;
 using test::SelectRoom;

@@ -1,4 +1,4 @@
-#include "ingest/device_rates.h"
+#include "ingest/ingest_pipeline.h"
 
 #include <doctest/doctest.h>
 

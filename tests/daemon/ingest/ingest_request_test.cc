@@ -8,13 +8,13 @@
 #include <thread>
 #include <vector>
 
-#include "audit/audit_reader.h"
+#include "audit/audit_log.h"
 #include "edgecase/random.h"
 #include "support/manual_clock.h"
 #include "support/model_engine.h"
 #include "support/temp_directory.h"
 #include "wire/line_protocol.h"
-#include "wire/reading_key.h"
+#include "wire/reading.h"
 
 using namespace edgecase;
 using wire::Value;

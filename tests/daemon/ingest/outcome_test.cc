@@ -8,7 +8,7 @@
 #include <tuple>
 #include <vector>
 
-#include "audit/audit_reader.h"
+#include "audit/audit_log.h"
 #include "edgecase/random.h"
 #include "ingest/ingest_pipeline.h"
 #include "support/manual_clock.h"

@@ -1,4 +1,4 @@
-#include "ingest/undated_periods.h"
+#include "ingest/reading_times.h"
 
 #include <doctest/doctest.h>
 

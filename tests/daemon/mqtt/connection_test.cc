@@ -10,7 +10,7 @@
 #include <sstream>
 #include <thread>
 
-#include "audit/audit_reader.h"
+#include "audit/audit_log.h"
 #include "daemon/mqtt/mqtt_fixture.h"
 #include "support/loopback.h"
 #include "support/mosquitto_broker.h"

@@ -2,7 +2,7 @@
 
 #include <atomic>
 
-#include "audit/audit_reader.h"
+#include "audit/audit_log.h"
 #include "daemon/mqtt/mqtt_fixture.h"
 #include "support/mosquitto_broker.h"
 #include "support/temp_directory.h"

@@ -11,7 +11,7 @@
 #include "edgecase/random.h"
 #include "mqtt/mqtt_source.h"
 #include "support/model_engine.h"
-#include "wire/reading_key.h"
+#include "wire/reading.h"
 
 namespace edgecase::test {
 

@@ -10,7 +10,7 @@
 #include "engine/core/engine_fixture.h"
 #include "ingest/ingest_pipeline.h"
 #include "query/query_service.h"
-#include "wire/reading_key.h"
+#include "wire/reading.h"
 
 namespace edgecase::test {
 

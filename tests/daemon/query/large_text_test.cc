@@ -1,5 +1,5 @@
 // Texts and bytes of megabytes on their way out, on the engine itself.
-#include "query/large_text.h"
+#include "query/series_scan.h"
 
 #include <doctest/doctest.h>
 
@@ -12,7 +12,7 @@
 #include "query/query_service.h"
 #include "support/manual_clock.h"
 #include "support/temp_directory.h"
-#include "wire/reading_key.h"
+#include "wire/reading.h"
 
 using namespace edgecase;
 using wire::Value;

@@ -10,12 +10,11 @@
 #include "ingest/ingest_pipeline.h"
 #include "query/left_out.h"
 #include "query/query_service.h"
-#include "query/whereabouts.h"
 #include "support/manual_clock.h"
 #include "support/manual_executor.h"
 #include "support/memory_file_system.h"
 #include "support/model_engine.h"
-#include "wire/reading_key.h"
+#include "wire/reading.h"
 
 namespace edgecase::query {
 namespace {

@@ -8,7 +8,6 @@
 
 #include "edgecase/random.h"
 #include "query/aggregator.h"
-#include "query/order_statistics.h"
 
 using namespace edgecase;
 using query::Percentile;

@@ -1,4 +1,4 @@
-#include "query/query_limits.h"
+#include "query/query_service.h"
 
 #include <doctest/doctest.h>
 

@@ -15,8 +15,8 @@
 #include "query/cursors.h"
 #include "support/manual_clock.h"
 #include "support/model_engine.h"
+#include "wire/reading.h"
 #include "wire/reading_format.h"
-#include "wire/reading_key.h"
 
 using namespace edgecase;
 using wire::Aggregate;

@@ -11,7 +11,7 @@
 #include "query/wide_rows.h"
 #include "support/counting_engine.h"
 #include "support/manual_clock.h"
-#include "wire/reading_key.h"
+#include "wire/reading.h"
 
 namespace edgecase::query {
 namespace {

@@ -5,7 +5,7 @@
 #include "ingest/ingest_pipeline.h"
 #include "support/manual_clock.h"
 #include "support/model_engine.h"
-#include "wire/reading_key.h"
+#include "wire/reading.h"
 
 namespace edgecase::retention {
 namespace {

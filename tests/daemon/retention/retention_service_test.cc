@@ -8,7 +8,7 @@
 #include "retention/retention_records.h"
 #include "support/manual_clock.h"
 #include "support/model_engine.h"
-#include "wire/reading_key.h"
+#include "wire/reading.h"
 
 namespace edgecase::retention {
 namespace {

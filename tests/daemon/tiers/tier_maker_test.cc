@@ -9,7 +9,7 @@
 
 #include "daemon/tiers/tiered_store.h"
 #include "support/test_seed.h"
-#include "wire/reading_key.h"
+#include "wire/reading.h"
 
 namespace edgecase::tiers {
 namespace {

@@ -7,7 +7,6 @@
 #include <doctest/doctest.h>
 
 #include "edgecase/random.h"
-#include "wire/line_names.h"
 #include "wire/line_protocol.h"
 
 namespace edgecase::wire {

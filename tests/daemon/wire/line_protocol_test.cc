@@ -11,8 +11,8 @@
 #include "edgecase/random.h"
 #include "wire/line_protocol.h"
 #include "wire/names.h"
+#include "wire/reading.h"
 #include "wire/reading_format.h"
-#include "wire/reading_key.h"
 
 namespace edgecase::wire {
 namespace {

@@ -13,8 +13,8 @@
 
 #include "edgecase/random.h"
 #include "wire/line_protocol.h"
+#include "wire/reading.h"
 #include "wire/reading_json.h"
-#include "wire/reading_key.h"
 
 using namespace edgecase;
 using wire::Reading;

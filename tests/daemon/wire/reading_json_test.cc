@@ -11,8 +11,8 @@
 
 #include "support/test_data.h"
 #include "support/test_share.h"
+#include "wire/reading.h"
 #include "wire/reading_format.h"
-#include "wire/reading_key.h"
 
 using namespace edgecase;
 using wire::ValueType;

@@ -8,7 +8,6 @@
 
 #include "edgecase/random.h"
 #include "wire/reading_format.h"
-#include "wire/time_zone.h"
 
 using namespace edgecase;
 using wire::parse_time_ns;

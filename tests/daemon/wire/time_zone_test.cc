@@ -1,12 +1,10 @@
-#include "wire/time_zone.h"
+#include "wire/time_text.h"
 
 #include <doctest/doctest.h>
 
 #include <cstdint>
 #include <filesystem>
 #include <string>
-
-#include "wire/time_text.h"
 
 using namespace edgecase;
 using wire::TimeZone;

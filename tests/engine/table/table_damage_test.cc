@@ -9,7 +9,7 @@
 #include "file/table_file.h"
 #include "metadata/umeta_table.h"
 #include "table/record_cursor.h"
-#include "value/plain_group.h"
+#include "value/group.h"
 #include "value/value_table.h"
 
 namespace edgecase::engine {

@@ -8,7 +8,6 @@
 #include "support/test_share.h"
 #include "support/vector_cursor.h"
 #include "value/group.h"
-#include "value/plain_group.h"
 #include "value/value_format.h"
 
 namespace edgecase::engine {

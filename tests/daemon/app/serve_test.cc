@@ -14,7 +14,7 @@
 #include <thread>
 #include <vector>
 
-#include "app/process.h"
+#include "app/serve.h"
 
 namespace edgecase::app {
 namespace {
