@@ -73,11 +73,11 @@ Result<std::shared_ptr<const UMetaReader>> TableFiles::table(const TableMetadata
 std::shared_ptr<const UMetaBlock> TableFiles::cached_block(const UMetaReader& table,
                                                            std::size_t index) {
   const UMetaReader::BlockHandle& handle = table.blocks()[index];
-  if (auto cached = cache_.find<UMetaBlock>(table.identity().file_number, handle.offset)) {
-    counters_.cache_hits.fetch_add(1, std::memory_order_relaxed);
-    return cached;
-  }
-  counters_.cache_misses.fetch_add(1, std::memory_order_relaxed);
+  const FileNumber file = table.identity().file_number;
+  auto cached = cache_.find<UMetaBlock>(file, handle.offset);
+  if (cached == nullptr) cached = latest_.find(file, handle.offset);
+  (cached != nullptr ? counters_.cache_hits : counters_.cache_misses).fetch_add(1);
+  if (cached != nullptr) return cached;
   counters_.count_metadata(handle.size);
   counters_.metadata_block_loads.fetch_add(1, std::memory_order_relaxed);
   return nullptr;
@@ -87,9 +87,10 @@ Result<std::shared_ptr<const UMetaBlock>> TableFiles::block(const UMetaReader& t
                                                             std::size_t index, bool fill_cache) {
   if (auto cached = cached_block(table, index)) return cached;
   EC_ASSIGN_OR_RETURN(std::shared_ptr<const UMetaBlock> block, table.read_block(index));
-  if (fill_cache)
-    cache_.insert(table.identity().file_number, table.blocks()[index].offset, block,
-                  block->memory_bytes(), CacheClass::Records);
+  const FileNumber file = table.identity().file_number;
+  const std::uint64_t at = table.blocks()[index].offset;
+  if (!fill_cache) return latest_.keep(file, at, std::move(block));
+  cache_.insert(file, at, block, block->memory_bytes(), CacheClass::Records);
   return block;
 }
 
@@ -467,6 +468,7 @@ void TableFiles::forget(FileNumber number) {
 void TableFiles::forget_items(FileNumber number) {
   cache_.erase_file(number);
   cache_.erase_file(sums_of(number));
+  latest_.forget(number);
 }
 
 void TableFiles::set_aside(std::uint64_t bytes) {

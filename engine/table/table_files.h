@@ -149,6 +149,46 @@ class OpenFiles {
   std::uint64_t bytes_ EC_GUARDED_BY(mutex_) = 0;
 };
 
+// Blocks of records that the cache did not take in, the latest few: scans that follow each other,
+// of a series each, begin in the same ones. Thread-safe.
+class LatestBlocks {
+ public:
+  // Null when it is not among them.
+  std::shared_ptr<const UMetaBlock> find(FileNumber number, std::uint64_t offset) const
+      EC_EXCLUDES(mutex_) {
+    MutexLock lock(mutex_);
+    for (const Kept& each : kept_)
+      if (each.number == number && each.offset == offset) return each.block;
+    return nullptr;
+  }
+  // Answers the block.
+  std::shared_ptr<const UMetaBlock> keep(FileNumber number, std::uint64_t offset,
+                                         std::shared_ptr<const UMetaBlock> block)
+      EC_EXCLUDES(mutex_) {
+    Kept gone{number, offset, block};  // destroyed after the lock is gone
+    MutexLock lock(mutex_);
+    std::swap(gone, kept_[next_++ % kept_.size()]);
+    lock.unlock();
+    return block;
+  }
+  void forget(FileNumber number) EC_EXCLUDES(mutex_) {
+    MutexLock lock(mutex_);
+    for (Kept& each : kept_)
+      if (each.number == number) each = {};
+  }
+
+ private:
+  struct Kept {
+    FileNumber number = 0;
+    std::uint64_t offset = 0;
+    std::shared_ptr<const UMetaBlock> block;  // null: none
+  };
+
+  mutable Mutex mutex_;
+  std::array<Kept, 8> kept_ EC_GUARDED_BY(mutex_);
+  std::size_t next_ EC_GUARDED_BY(mutex_) = 0;
+};
+
 // Larger items are read anew each time: they would push out too much else.
 inline constexpr std::uint32_t kCachedItemMaxBytes = 64u << 10;
 
@@ -293,6 +333,7 @@ class TableFiles {
   KeyRing* const keys_;  // null: not encrypted
   const bool map_files_;
   BlockCache cache_;
+  LatestBlocks latest_;
   OpenFiles<UMetaReader> tables_;
   OpenFiles<ValueTableReader> values_;
   ReadCounters counters_;

@@ -127,6 +127,25 @@ TEST_CASE("scans that do not fill the cache leave it as it is") {
   CHECK(store.cache->used_bytes() == before);
 }
 
+TEST_CASE("scans that follow each other read a block of records once, kept or not") {
+  TableTestStore store;
+  fill(store);
+  const auto scan_all = [&] {
+    const std::uint64_t before = store.cache->counters().metadata_block_loads;
+    for (int i = 0; i < 2000; i += 2) {
+      const auto cursor =
+          store.cache->cursor(store.tables[0], key_of(i), key_of(i + 2), Direction::Forward, false);
+      REQUIRE(cursor->valid());
+    }
+    return store.cache->counters().metadata_block_loads - before;
+  };
+  const std::uint64_t loads = scan_all();
+  CHECK(loads > 0);
+  CHECK(loads < 20);
+  store.cache->forget(store.tables[0]->number);
+  CHECK(scan_all() == loads);  // nothing of a file that is gone stays
+}
+
 std::uint64_t reads(const TableTestStore& store) {
   return store.disk.operations(test::Operation::Read);
 }
