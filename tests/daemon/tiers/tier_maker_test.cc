@@ -155,6 +155,36 @@ TEST_CASE("tiers: where a finer tier begins behind a coarser one it is told") {
                        ": windows of 1h are kept there"));
 }
 
+TEST_CASE("tiers: a coarser window that begins before the finer tier's first one hides nothing") {
+  TieredStore store;
+  std::map<std::int64_t, Value> values = ten_hours();
+  values.erase(values.begin(), values.lower_bound(kNow - 9 * kHour + 20 * kMinute));
+  store.write("temp", values);
+  store.set("*/*", "4h then 1m:1d then 1h:forever");
+  store.pass();
+  wire::QueryRequest request = store.request("kitchen/temp", kMinute, Aggregate::Mean);
+  request.from_ns = kNow - 10 * kHour;
+  std::string tiers;
+  store.ask(request, &tiers);
+  CHECK(tiers == "1m before " + wire::time_text(kNow - 4 * kHour));
+}
+
+TEST_CASE("tiers: what two threads have read in place of readings is told as one") {
+  query::TierNote first, second;
+  first.read_ns = {kMinute};
+  first.read_before_ns = kNow - 2 * kHour;
+  first.cut_ns = {{kNow - 5 * kHour, kHour}};
+  second.missed_ns = {kHour};
+  second.missed_before_ns = kNow - 4 * kHour;
+  second.cut_ns = {{kNow - 6 * kHour, kHour}};
+  first.add(second);
+  CHECK(first.text() ==
+        "1m before " + wire::time_text(kNow - 2 * kHour) + "; none before " +
+            wire::time_text(kNow - 4 * kHour) +
+            ": windows of 1h are kept there; cut by the range, so left out: 1h at " +
+            wire::time_text(kNow - 6 * kHour) + ", 1h at " + wire::time_text(kNow - 5 * kHour));
+}
+
 TEST_CASE("tiers: a late reading is refused and told, also after a restart") {
   TieredStore store;
   store.write("temp", ten_hours());
