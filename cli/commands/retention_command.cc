@@ -264,6 +264,7 @@ void add_then(CLI::App& command, RetentionArguments& arguments) {
       .add_option("--then", arguments.then,
                   "What readings become then: windows of so long, kept for so long. Each one is "
                   "coarser and kept longer than the one before. Default: nothing, they go")
+      ->delimiter(',')
       ->type_name("EVERY:DURATION")
       ->allow_extra_args(false);
 }

@@ -108,6 +108,58 @@ Status apply_text(const Setting& setting, std::string_view text, OriginKind kind
   return ok();
 }
 
+// What keys and sections are called elsewhere; "mqtt.url" is prefix and word.
+struct OtherKey {
+  std::string_view other, key;
+};
+constexpr OtherKey kOtherKeys[] = {
+    {"server", "http"},           {"web", "http"},
+    {"broker", "mqtt"},           {"data", "storage"},
+    {"remote", "forward"},        {"output", "forward"},
+    {"target", "forward"},        {"storage.path", "values"},
+    {"storage.dir", "values"},    {"storage.directory", "values"},
+    {"storage.data", "values"},   {"storage.data-dir", "values"},
+    {"http.address", "listen"},   {"http.bind", "listen"},
+    {"http.host", "listen"},      {"http.port", "listen"},
+    {"mqtt.url", "broker"},       {"mqtt.host", "broker"},
+    {"mqtt.server", "broker"},    {"mqtt.address", "broker"},
+    {"mqtt.port", "broker"},      {"mqtt.topic", "rule"},
+    {"mqtt.topics", "rule"},      {"mqtt.subscribe", "rule"},
+    {"forward.url", "to"},        {"forward.urls", "to"},
+    {"forward.host", "to"},       {"forward.address", "to"},
+    {"forward.target", "to"},     {"forward.endpoint", "to"},
+    {"forward.server", "to"},     {"forward.interval", "every"},
+    {"forward.series", "select"}, {"forward.devices", "select"},
+    {"forward.filter", "select"}, {"forward.rate", "budget"},
+};
+
+std::vector<std::string_view> keys_of(std::string_view prefix) {
+  std::vector<std::string_view> known;
+  const std::string_view section = prefix.substr(0, prefix.find('.'));
+  if (prefix.empty()) known = {"influx", "forward"};
+  if (prefix == "mqtt." || prefix == "influx.") known = {"rule"};
+  if (prefix == "influx.rule.") known = {"measurement", "device"};
+  for (const Setting& setting : settings_table()) {
+    if (prefix.empty()) known.push_back(setting.section());
+    if (prefix.size() == section.size() + 1 && setting.section() == section)
+      known.push_back(setting.name());
+  }
+  if (prefix == "forward.") {
+    for (const ForwardKey& key : forward_keys()) known.push_back(key.name);
+  }
+  if (prefix == "mqtt.rule.") {
+    for (const RuleKey& key : rule_keys()) known.push_back(key.name);
+  }
+  return known;
+}
+
+// "metadata" is all of "metadata-dir" and "http-metadata" but a word.
+bool is_with_a_word(std::string_view name, std::string_view key) {
+  if (name.size() <= key.size() + 1) return false;
+  return (name.starts_with(key) && name[key.size()] == '-') ||
+         (name.ends_with(key) && name[name.size() - key.size() - 1] == '-');
+}
+
 // EDGECASE_STORAGE_VALEUS and EDGECASE_STROAGE_VALUES are mistakes; EDGECASE_HOST and others belong
 // to the command line, or to whoever starts the daemon.
 Status unknown_variable(std::string_view variable) {
@@ -147,7 +199,11 @@ Status apply_flags(const NamedTexts& flags, Configuration& configuration) {
   for (const auto& [key, text] : flags) {
     const Setting* setting = find_setting(key);
     if (setting == nullptr) {
-      return invalid_argument("--" + key + ": unknown key, see `edgecase config show`");
+      const std::size_t dot = key.find('.') + 1;
+      const std::string meant = meant_key(key.substr(0, dot), key.substr(dot));
+      return invalid_argument(
+          "--" + key + ": unknown key, " +
+          (meant.empty() ? "see `edgecase config show`" : "did you mean --" + meant + "?"));
     }
     EC_TRY(apply_text(*setting, text, OriginKind::Flag, flag_name(*setting), configuration));
   }
@@ -155,6 +211,26 @@ Status apply_flags(const NamedTexts& flags, Configuration& configuration) {
 }
 
 }  // namespace
+
+std::string meant_key(std::string_view prefix, std::string_view name) {
+  std::string lowered;
+  for (const char c : name) {
+    const bool is_upper = c >= 'A' && c <= 'Z';
+    lowered += c == '_' ? '-' : is_upper ? static_cast<char>(c - 'A' + 'a') : c;
+  }
+  const std::string full = std::string(prefix) + lowered;
+  for (const OtherKey& each : kOtherKeys) {
+    if (each.other == full) return std::string(prefix) + std::string(each.key);
+  }
+  const std::vector<std::string_view> known = keys_of(prefix);
+  std::string_view meant = wire::nearest_word(lowered, known);
+  if (meant.empty()) {
+    for (const std::string_view key : known) {
+      if (is_with_a_word(lowered, key) && key.size() > meant.size()) meant = key;
+    }
+  }
+  return meant.empty() ? "" : std::string(prefix) + std::string(meant);
+}
 
 std::string rule_origin(std::size_t number, std::string_view key) {
   return "mqtt.rule." + std::to_string(number) + "." + std::string(key);
@@ -226,6 +302,8 @@ std::string_view source_name(OriginKind kind) {
   return "default";
 }
 
+constexpr std::size_t kForwardKeyColumn = 17;
+
 std::string padded(std::string text, std::size_t width) {
   text.resize(std::max(text.size(), width), ' ');
   return text;
@@ -275,7 +353,7 @@ std::string forward_example() {
       "keys:\n";
   for (const ForwardKey& key : forward_keys()) {
     if (key.support == Support::Refused) continue;
-    out += "#   " + padded(std::string(key.name), 12) + std::string(key.help) + "\n";
+    out += "#   " + padded(std::string(key.name), kForwardKeyColumn) + std::string(key.help) + "\n";
   }
   return out +
          "# [[forward]]\n# name = \"cloud\"\n# to = \"influx+https://metrics.example:8086\"\n"

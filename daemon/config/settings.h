@@ -193,6 +193,10 @@ struct Setting {
 // In the order of the sample file; settings of one section follow each other.
 std::span<const Setting> settings_table();
 const Setting* find_setting(std::string_view key);  // null: no such key
+// The key that a wrong one was probably meant to be: a near one, one with a word more or less, or
+// what other programs call it. `prefix` is empty for a section, else "storage.", "mqtt.rule.",
+// "forward."; so is the answer's begin. "": none is near.
+std::string meant_key(std::string_view prefix, std::string_view name);
 
 inline constexpr std::string_view kEnvironmentPrefix = "EDGECASE_";
 std::string environment_name(const Setting& setting);  // "EDGECASE_STORAGE_VALUES"

@@ -199,24 +199,9 @@ class FileReader {
   // `prefix` is empty for a section, else "storage.", "mqtt.rule." or "influx.rule.".
   Status unknown(const toml::source_region& source, const std::string& prefix,
                  std::string_view name) const {
-    std::vector<std::string_view> known;
-    for (const Setting& setting : settings_table()) {
-      if (prefix.empty()) known.push_back(setting.section());
-      if (prefix == std::string(setting.section()) + ".") known.push_back(setting.name());
-    }
-    if (prefix.empty()) known.insert(known.end(), {"influx", kForward});
-    if (prefix == "forward.") {
-      for (const ForwardKey& key : forward_keys()) known.push_back(key.name);
-    }
-    if (prefix == "mqtt." || prefix == "influx.") known.push_back("rule");
-    if (prefix == "influx.rule.") known = {"measurement", "device"};
-    if (prefix == "mqtt.rule.") {
-      for (const RuleKey& key : rule_keys()) known.push_back(key.name);
-    }
-    const std::string_view near = wire::nearest_word(name, known);
+    const std::string meant = meant_key(prefix, name);
     std::string what = prefix.empty() ? "unknown section" : "unknown key";
-    what += near.empty() ? ", see `edgecase config example`"
-                         : ", did you mean " + prefix + std::string(near) + "?";
+    what += meant.empty() ? ", see `edgecase config example`" : ", did you mean " + meant + "?";
     return error(source, prefix + std::string(name), what);
   }
 

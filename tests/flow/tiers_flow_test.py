@@ -150,7 +150,7 @@ class Tiers(unittest.TestCase):
         young = range(young_ns, young_ns + 600 * 10**9, 10**10)
         self.post("kitchen", [*old, *young])
         self.post("attic", old)  # of it nothing but windows is left
-        rule = ("3h", "--then", "1m:90d", "--then", "1h:forever", "--yes")
+        rule = ("3h", "--then", "1m:90d,1h:forever", "--yes")
         asked = [(every, each, device) for every in ("1m", "1h") for each in ("count", "sum", "first", "last")
                  for device in ("kitchen", "attic")]
         before = {each: self.windows(*each)[0] for each in asked}

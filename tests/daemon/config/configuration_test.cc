@@ -210,6 +210,46 @@ TEST_CASE("a missing file is empty or an error, as asked") {
   CHECK(load_configuration(sources).status().code() == StatusCode::InvalidArgument);
 }
 
+TEST_CASE("a key that other programs have, or with a word more, leads to the one here") {
+  struct Case {
+    const char *prefix, *name, *meant;
+  };
+  for (const Case& c : {
+           Case{"storage.", "metadata-dir", "storage.metadata"},
+           Case{"storage.", "values_path", "storage.values"},
+           Case{"storage.", "Memory", "storage.memory-limit"},
+           Case{"storage.", "data_dir", "storage.values"},
+           Case{"http.", "listen-address", "http.listen"},
+           Case{"http.", "port", "http.listen"},
+           Case{"http.", "client-ca", ""},
+           Case{"mqtt.", "url", "mqtt.broker"},
+           Case{"mqtt.", "broker-url", "mqtt.broker"},
+           Case{"mqtt.", "topics", "mqtt.rule"},
+           Case{"mqtt.", "password", "mqtt.password-file"},
+           Case{"forward.", "url", "forward.to"},
+           Case{"forward.", "token", "forward.token-file"},
+           Case{"mqtt.rule.", "device-name", "mqtt.rule.device"},
+           Case{"influx.rule.", "measurements", "influx.rule.measurement"},
+           Case{"", "server", "http"},
+           Case{"", "forwards", "forward"},
+           Case{"", "kitchen", ""},
+           Case{"storage.", "-", ""},
+           Case{"storage.", "", ""},
+       }) {
+    CAPTURE(c.prefix);
+    CAPTURE(c.name);
+    CHECK(meant_key(c.prefix, c.name) == c.meant);
+  }
+  // What is proposed is there.
+  for (const char* prefix : {"storage.", "http.", "mqtt."}) {
+    for (const char* name : {"dir", "data", "port", "bind", "host", "url", "topic"}) {
+      const std::string meant = meant_key(prefix, name);
+      CAPTURE(meant);
+      CHECK((meant.empty() || meant == "mqtt.rule" || find_setting(meant) != nullptr));
+    }
+  }
+}
+
 TEST_CASE("mistakes in the environment and in flags name their place") {
   Sources sources;
   sources.file = "";
@@ -231,6 +271,9 @@ TEST_CASE("mistakes in the environment and in flags name their place") {
   sources.flags = {{"http.threads", "0"}};
   CHECK(load_configuration(sources).status().message() ==
         "--http.threads: http.threads: 0 is out of range, use 1 to 64");
+  sources.flags = {{"http.port", "80"}};
+  CHECK(load_configuration(sources).status().message() ==
+        "--http.port: unknown key, did you mean --http.listen?");
 }
 
 TEST_CASE("without any rule the plain layout is the rule") {
