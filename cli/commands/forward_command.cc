@@ -153,6 +153,8 @@ int run_forward_status(const ForwardArguments& arguments) {
         line("went unsent", count_of(count.get<std::uint64_t>(), "reading") + ": " + reason);
     }
   }
+  if (const std::uint64_t sent = count_field(document, "thinned_sent"); sent > 0)
+    line("of these as windows", count_of(sent, "reading"));
   line("it cannot hold", count_of(count_field(document, "unfit"), "reading"));
   line("it did not keep", count_of(count_field(document, "not_kept"), "reading"));
   line("it refused", count_of(count_field(document, "undelivered"), "reading"));

@@ -53,17 +53,19 @@ struct BatchReader::Scan {
 BatchReader::BatchReader(Engine& engine, const catalog::Catalog& catalog,
                          const config::ForwardSettings& settings,
                          const config::ForwardTarget& target, const Shape& shape,
-                         const retention::RetentionService* rules)
+                         const retention::RetentionService* rules, const Thinned* thinned)
     : engine_(engine),
       catalog_(catalog),
-      tells_rules_(settings.retention && rules != nullptr),
+      rules_(settings.retention ? rules : nullptr),
+      thinned_(shape.every_ns > 0 ? nullptr : thinned),
       kind_(target.kind),
       from_ns_(target.from == config::ForwardFrom::Time ? std::optional(target.from_ns)
                                                         : std::nullopt),
+      name_(settings.name),
       database_(settings.database),
       bucket_(settings.bucket),
       namespace_(settings.namespace_name),
-      names_(catalog, target.selections, Pseudonyms(shape.salt), tells_rules_ ? rules : nullptr),
+      names_(catalog, target.selections, Pseudonyms(shape.salt), rules_),
       formatter_(format_of(target.kind)) {
   if (shape.every_ns > 0) windows_.emplace(engine, shape.every_ns, rules);
 }
@@ -161,7 +163,7 @@ Result<const SeriesNames::Series*> BatchReader::series_of(const NamespaceInfo& f
     return series;
   }
   if (!series->is_wanted) return nullptr;
-  if (tells_rules_) add_rule({from.id, key.device, key.sensor}, *series, batch);
+  if (rules_ != nullptr) add_rule({from.id, key.device, key.sensor}, *series, batch);
   return series;
 }
 
@@ -172,21 +174,47 @@ void BatchReader::add_rule(const catalog::SeriesId& id, const SeriesNames::Serie
   if (const auto known = said_.find(id); known != said_.end() && known->second == series.keeping)
     return;
   batch.said.emplace_back(id, series.keeping);
-  const auto add = [&](const catalog::SeriesEntry& there) {
-    wire::Reading reading;
-    reading.value = wire::Value::of_text(series.keeping);
-    reading.namespace_name =
-        namespace_.empty() ? std::string_view(there.namespace_name) : namespace_;
-    reading.device = there.device;
-    reading.sensor = there.sensor;
-    reading.time_ns = 0;
-    wire::SeriesIdentity identity;
-    identity.body = there.identity;
-    if (!identity.body.empty()) reading.identity = &identity;
-    formatter_.reading(reading, batch.rules);
-  };
-  if (!windows_) return add(series.entry);
-  for (wire::WindowColumn column : wire::kWindowColumns) add(column_of(series.entry, column));
+  if (!windows_) return add_rule_line(series.entry, series.keeping, batch);
+  for (wire::WindowColumn column : wire::kWindowColumns)
+    add_rule_line(column_of(series.entry, column), series.keeping, batch);
+}
+
+void BatchReader::add_rule_line(const catalog::SeriesEntry& there, const std::string& keeping,
+                                Batch& batch) {
+  wire::Reading reading;
+  reading.value = wire::Value::of_text(keeping);
+  reading.namespace_name = namespace_.empty() ? std::string_view(there.namespace_name) : namespace_;
+  reading.device = there.device;
+  reading.sensor = there.sensor;
+  reading.time_ns = 0;
+  wire::SeriesIdentity identity;
+  identity.body = there.identity;
+  if (!identity.body.empty()) reading.identity = &identity;
+  formatter_.reading(reading, batch.rules);
+}
+
+// Windows are kept as their tier is, not as readings are.
+void BatchReader::add_column_rules(const catalog::SeriesId& id, const SeriesNames::Series& there,
+                                   const SentWindows& sent, Batch& batch) {
+  if (rules_ == nullptr || sent.spans.empty()) return;
+  const auto here = catalog_.series_at(there.row);
+  if (!here.ok()) return;
+  std::int64_t every_ns = 0;
+  WindowColumns columns = 0;
+  for (const SentWindows::Span& each : sent.spans) {
+    every_ns = std::max(every_ns, each.every_ns);
+    columns |= each.columns;
+  }
+  const wire::Keeping keeping = keeping_of_columns(rules_->keeping(*here), every_ns);
+  const std::string text =
+      keeping.raw_ns == kRetentionForever ? std::string() : wire::keeping_text(keeping);
+  if (const auto known = said_of_columns_.find(id);
+      known != said_of_columns_.end() && known->second == text)
+    return;
+  batch.said_of_columns.emplace_back(id, text);
+  for (const wire::WindowColumn column : wire::kWindowColumns)
+    if ((columns & column_bit(column)) != 0)
+      add_rule_line(column_of(there.entry, column), text, batch);
 }
 
 Batch BatchReader::read_rules(std::optional<catalog::SeriesRow>& row) {
@@ -194,12 +222,19 @@ Batch BatchReader::read_rules(std::optional<catalog::SeriesRow>& row) {
   std::vector<catalog::SeriesRow> rows = catalog_.select_rows("", wire::Selector());
   std::sort(rows.begin(), rows.end());
   auto at = std::lower_bound(rows.begin(), rows.end(), row.value_or(0));
+  const auto went = thinned_ == nullptr ? Result<std::optional<std::uint64_t>>(std::nullopt)
+                                        : thinned_->sent_readings(name_);
+  const bool has_columns = !went.ok() || *went;
   for (; at != rows.end() && batch.said.size() < kRulesAtOnce; ++at) {
     auto entry = catalog_.series_at(*at);
     if (!entry.ok()) continue;
     const catalog::SeriesId id = entry->id;
-    if (const SeriesNames::Series series = names_.series_of(*std::move(entry)); series.is_wanted)
-      add_rule(id, series, batch);
+    const SeriesNames::Series series = names_.series_of(*at, *std::move(entry));
+    if (!series.is_wanted) continue;
+    add_rule(id, series, batch);
+    if (!has_columns) continue;
+    if (const auto sent = thinned_->sent(name_, id); sent.ok())
+      add_column_rules(id, series, *sent, batch);
   }
   row = at == rows.end() ? std::nullopt : std::optional(*at);
   return batch;
@@ -208,6 +243,33 @@ Batch BatchReader::read_rules(std::optional<catalog::SeriesRow>& row) {
 void BatchReader::note_said(const Batch& batch) {
   if (said_.size() + batch.said.size() > SeriesNames::kSeriesMax) said_.clear();
   for (const auto& [id, keeping] : batch.said) said_[id] = keeping;
+  if (said_of_columns_.size() + batch.said_of_columns.size() > SeriesNames::kSeriesMax)
+    said_of_columns_.clear();
+  for (const auto& [id, keeping] : batch.said_of_columns) said_of_columns_[id] = keeping;
+}
+
+void BatchReader::add_window(const catalog::SeriesId& id, const SeriesNames::Series& there,
+                             const wire::Window& window, WindowColumns columns, Batch& batch) {
+  batch.window_ns = std::max(batch.window_ns, window.every_ns);
+  const wire::ReadingKey key{id.device, id.sensor, window.begin_ns};
+  for (const wire::WindowColumn column : wire::kWindowColumns) {
+    if ((columns & column_bit(column)) == 0) continue;
+    if (const auto value = wire::value_of(window, column))
+      add(id.namespace_id, key, column_of(there.entry, column), *value, batch);
+  }
+}
+
+Status BatchReader::add_sent_window(const catalog::SeriesId& id, const SeriesNames::Series& there,
+                                    std::int64_t begin_ns, Batch& batch) {
+  if (thinned_ == nullptr) return ok();
+  EC_ASSIGN_OR_RETURN(const SentWindows sent, thinned_->sent(name_, id));
+  const SentWindows::Span* const span = sent.find(begin_ns);
+  if (span == nullptr) return ok();
+  return each_window(engine_, id, span->every_ns, begin_ns, begin_ns + 1, nullptr,
+                     [&](const wire::Window& window) {
+                       add_window(id, there, window, span->columns, batch);
+                       return true;
+                     });
 }
 
 Status BatchReader::add_window(const NamespaceInfo& from, wire::ReadingKey key,
@@ -222,7 +284,7 @@ Status BatchReader::add_window(const NamespaceInfo& from, wire::ReadingKey key,
   }
   return windows_->compute(from.id, key, snapshot, batch.unfit,
                            [&](wire::WindowColumn column, const wire::Value& value) {
-                             add(from, key, column_of(series, column), value, batch);
+                             add(from.id, key, column_of(series, column), value, batch);
                            });
 }
 
@@ -244,14 +306,14 @@ Status BatchReader::add(const NamespaceInfo& from, const wire::ReadingKey& key,
                         const catalog::SeriesEntry& series, ByteView value, Batch& batch) {
   wire::Value decoded;
   if (wire::decode_value(value, decoded)) {
-    add(from, key, series, decoded, batch);
+    add(from.id, key, series, decoded, batch);
   } else {
     ++batch.unfit;
   }
   return ok();
 }
 
-void BatchReader::add(const NamespaceInfo& from, const wire::ReadingKey& key,
+void BatchReader::add(NamespaceId from, const wire::ReadingKey& key,
                       const catalog::SeriesEntry& series, const wire::Value& value, Batch& batch) {
   wire::Reading reading;
   reading.value = value;
@@ -266,7 +328,7 @@ void BatchReader::add(const NamespaceInfo& from, const wire::ReadingKey& key,
   const std::size_t begin = batch.text.size();
   std::uint32_t column = Batch::kWhole;
   if (kind_ == config::ForwardKind::EdgeCase && wire::is_plain(value.type)) {
-    column = column_in(batch, from.id, key, reading);
+    column = column_in(batch, from, key, reading);
     append_plain(value, batch.text);
     batch.text += '\n';
   } else {
@@ -278,8 +340,8 @@ void BatchReader::add(const NamespaceInfo& from, const wire::ReadingKey& key,
     ++batch.unfit;
     return;
   }
-  begin_part(from.name, batch);
-  batch.lines.push_back({static_cast<std::uint32_t>(batch.text.size()), from.id, key, column});
+  begin_part(series.namespace_name, batch);
+  batch.lines.push_back({static_cast<std::uint32_t>(batch.text.size()), from, key, column});
   batch.parts.back().end = batch.lines.size();
 }
 
@@ -287,7 +349,7 @@ std::uint32_t BatchReader::column_in(Batch& batch, NamespaceId namespace_id,
                                      const wire::ReadingKey& key, const wire::Reading& reading) {
   const bool is_int = reading.value.type == wire::ValueType::Int64;
   // Neighbours are mostly of one series; windows have columns of several names under one key.
-  if (!windows_ && !batch.lines.empty()) {
+  if (batch.window_ns == 0 && !batch.lines.empty()) {
     const Batch::Line& before = batch.lines.back();
     const bool is_same = before.column != Batch::kWhole && before.namespace_id == namespace_id &&
                          before.key.device == key.device && before.key.sensor == key.sensor;
@@ -336,7 +398,9 @@ Result<Batch> BatchReader::read(const std::vector<Refusal>& refused, std::size_t
     const Result<Bytes> value = engine_.get(from->id, place.key, {});
     if (value.ok()) {
       EC_TRY(add(*from, key, series->entry, *value, batch));
-    } else if (value.status().code() != StatusCode::NotFound) {
+    } else if (value.status().code() == StatusCode::NotFound) {
+      EC_TRY(add_sent_window({from->id, key.device, key.sensor}, *series, key.time_ns, batch));
+    } else {
       return value.status();
     }
   }

@@ -88,11 +88,13 @@ struct Batch {
   std::vector<Part> parts;
   // Rules of its series that the target does not know, a line of PUT /api/v1/retention each.
   std::string rules;
-  std::vector<std::pair<catalog::SeriesId, std::string>> said;  // what they say, of which series
+  // What they say, of which series; the same of the columns that it has there beside it.
+  std::vector<std::pair<catalog::SeriesId, std::string>> said, said_of_columns;
   std::uint64_t revocations = 0;  // Engine::revocations() before it was read
   std::uint64_t unfit = 0;        // readings that no target of this kind can hold
   UnsentCounts unsent = {};       // of windows that are not whole any more
-  // For thinned targets: a line stands for all readings of so long from its time on.
+  // Where windows are among the lines: one stands for all readings of so long from its time on, at
+  // most.
   std::int64_t window_ns = 0;
   bool is_whole = true;  // nothing of the range is left behind it
   Place last;            // where it ends, if something is

@@ -23,16 +23,12 @@ constexpr char kMayNot[] = "the token may not erase there";
 constexpr char kSharesRows[] =
     "InfluxDB erases no single fields, and other fields of the same rows are to stay";
 
-void worsen(TargetErasure& result, ErasureStep step, const std::string& why) {
-  if (step <= result.step) return;
-  result.step = step;
-  result.why = why;
-}
+constexpr char kUnknownWindows[] = "what went there as windows cannot be read here any more";
 
 }  // namespace
 
 Eraser::Eraser(Asked& asked, const config::ForwardSettings& settings,
-               const config::ForwardTarget& target, const Shape& shape)
+               const config::ForwardTarget& target, const Shape& shape, const WindowsThere* windows)
     : asked_(asked),
       target_(target),
       watched_{settings.name, target.selections},
@@ -41,6 +37,7 @@ Eraser::Eraser(Asked& asked, const config::ForwardSettings& settings,
       bucket_(settings.bucket),
       every_ns_(shape.every_ns),
       pseudonyms_(shape.salt),
+      windows_(shape.every_ns > 0 ? nullptr : windows),
       kind_(target.kind == config::ForwardKind::EdgeCase ? Kind::EdgeCase : Kind::Unknown) {}
 
 std::string Eraser::cannot() const {
@@ -78,50 +75,6 @@ std::string Eraser::database_of(const std::string& namespace_name) const {
   return database_.empty() ? namespace_name : database_;
 }
 
-// Windows go whole.
-ErasureOrder Eraser::order_there(ErasureOrder order) const {
-  if (every_ns_ == 0 || order.has_all_times) return order;
-  if (order.range.from_ns != INT64_MIN)
-    order.range.from_ns = window_begin_ns(order.range.from_ns, every_ns_);
-  if (order.range.to_ns) {
-    const std::int64_t begin_ns = window_begin_ns(*order.range.to_ns - 1, every_ns_);
-    std::int64_t end_ns = 0;
-    if (__builtin_add_overflow(begin_ns, every_ns_, &end_ns)) {
-      order.range.to_ns.reset();
-    } else {
-      order.range.to_ns = end_ns;
-    }
-  }
-  return order;
-}
-
-void Eraser::each_there(const ErasedName& name, const NameTaker& take) const {
-  const bool goes_whole = watched_.takes_device(name.namespace_name, name.device);
-  ErasedName there = name;
-  there.is_of_device = name.is_of_device && goes_whole;
-  if (name.is_device) {
-    there.device = pseudonyms_.of(name.namespace_name, name.device);
-    if (goes_whole) take(there);
-    return;
-  }
-  if (!watched_.takes(name.namespace_name, name.device, name.sensor)) return;
-  const catalog::SeriesEntry entry = pseudonyms_.of({.namespace_name = name.namespace_name,
-                                                     .device = name.device,
-                                                     .sensor = name.sensor,
-                                                     .id = {},
-                                                     .identity = name.identity});
-  there.device = entry.device;
-  there.sensor = entry.sensor;
-  there.identity = entry.identity;
-  if (every_ns_ == 0) return take(there);
-  for (wire::WindowColumn column : wire::kWindowColumns) {
-    catalog::SeriesEntry called = column_of(entry, column);
-    there.sensor = std::move(called.sensor);
-    there.identity = std::move(called.identity);
-    take(there);
-  }
-}
-
 Answer Eraser::erase(const ErasureOrder& asked, const std::vector<ErasedName>& names,
                      const AllNames& all_names, TargetErasure& result) {
   const ErasureOrder order = order_there(asked);
@@ -136,41 +89,51 @@ Answer Eraser::erase(const ErasureOrder& asked, const std::vector<ErasedName>& n
   });
   if (is_vague)
     worsen(result, ErasureStep::NotPossible, "which of its sensors went there is not known here");
-  if (kind_ == Kind::EdgeCase) return erase_at_edgecase(order, names, result);
   if (kind_ == Kind::Victoria && !order.has_all_times) {
     worsen(result, ErasureStep::NotPossible,
            "VictoriaMetrics erases whole series alone, no ranges of times");
     return {};
   }
-  for (const auto& [group, fields] : groups_of(names, result)) {
-    Answer answer = kind_ == Kind::Influx1
-                        ? erase_at_influx(order, group, fields, all_names, result)
-                        : erase_at_victoria(group, fields, result);
+  Answer answer = erase_part({order}, names, all_names, result);
+  if (answer.verdict != Verdict::Taken) return answer;
+  const auto cut = cut_windows(order, names);
+  if (!cut.ok() && cut.status().code() != StatusCode::Corruption)
+    return later("what went there cannot be read: " + cut.status().message());
+  if (!cut.ok()) worsen(result, ErasureStep::NotPossible, kUnknownWindows);
+  for (const std::int64_t begin_ns : cut.ok() ? *cut : std::set<std::int64_t>()) {
+    Wish whole{.order = order, .cut_by_ns = order.range.from_ns};
+    whole.order.range = {begin_ns, begin_ns + 1};
+    answer = erase_part(whole, names, all_names, result);
     if (answer.verdict != Verdict::Taken) return answer;
   }
-  worsen(result, kind_ == Kind::Influx1 ? ErasureStep::Confirmed : ErasureStep::NotProvable,
-         kind_ == Kind::Influx1 ? "" : "VictoriaMetrics keeps names in its index");
+  if (kind_ == Kind::Victoria)
+    worsen(result, ErasureStep::NotProvable, "VictoriaMetrics keeps names in its index");
+  else if (kind_ == Kind::Influx1 || result.step == ErasureStep::Waiting)
+    worsen(result, ErasureStep::Confirmed, "");
   return {};
 }
 
-Eraser::Groups Eraser::groups_of(const std::vector<ErasedName>& names,
-                                 TargetErasure& result) const {
-  Groups groups;
-  const auto add = [&](const ErasedName& each) {
-    if (each.is_device && !each.is_gone) return;
-    auto identity = wire::decode_identity(each.identity);
-    if (!identity.ok()) {
-      worsen(result, ErasureStep::NotPossible, "what its lines were called is not known here");
-      return;
-    }
-    groups[{database_of(each.namespace_name), identity->measurement, std::move(identity->tags)}]
-        .insert(identity->field);
-  };
-  for (const ErasedName& each : names) each_there(each, add);
-  return groups;
+Answer Eraser::erase_part(const Wish& wish, const std::vector<ErasedName>& names,
+                          const AllNames& all_names, TargetErasure& result) {
+  std::vector<ErasedName> there;
+  for (const ErasedName& each : names) {
+    const Status found = each_there(
+        wish, each, [&there](const ErasedName& name) { there.push_back(name); }, result);
+    if (found.ok()) continue;
+    if (found.code() != StatusCode::Corruption)
+      return later("what went there cannot be read: " + found.message());
+    worsen(result, ErasureStep::NotPossible, kUnknownWindows);
+  }
+  if (kind_ == Kind::EdgeCase) return erase_at_edgecase(wish.order, there, result);
+  for (const auto& [group, fields] : groups_of(there, result)) {
+    Answer answer = kind_ == Kind::Influx1 ? erase_at_influx(wish, group, fields, all_names, result)
+                                           : erase_at_victoria(group, fields, result);
+    if (answer.verdict != Verdict::Taken) return answer;
+  }
+  return {};
 }
 
-Answer Eraser::erase_at_edgecase(const ErasureOrder& order, const std::vector<ErasedName>& names,
+Answer Eraser::erase_at_edgecase(const ErasureOrder& order, const std::vector<ErasedName>& there,
                                  TargetErasure& result) {
   std::string times;
   if (order.range.from_ns != INT64_MIN)
@@ -191,29 +154,23 @@ Answer Eraser::erase_at_edgecase(const ErasureOrder& order, const std::vector<Er
     selectors.clear();
     return ask_edgecase(path, result);
   };
-  std::vector<ErasedName> there_called;
-  for (const ErasedName& each : names)
-    each_there(each, [&](const ErasedName& name) {
-      if (!name.is_of_device) there_called.push_back(name);
-    });
-  for (const ErasedName& each : there_called) {
-    const std::string there = namespace_.empty() ? each.namespace_name : namespace_;
+  for (const ErasedName& each : there) {
+    if (each.is_of_device) continue;
+    const std::string of = namespace_.empty() ? each.namespace_name : namespace_;
     std::string selector = wire::escape_name(each.device);
     if (!each.is_device) selector += "/" + wire::escape_name(each.sensor);
     if (selector.size() > wire::kSelectorMaxBytes) {
       worsen(result, ErasureStep::NotPossible, "a name is longer than a selector may be");
       continue;
     }
-    if (there != of_namespace || count == kSelectorsMax || selectors.size() > kSelectorBytes) {
+    if (of != of_namespace || count == kSelectorsMax || selectors.size() > kSelectorBytes) {
       if (Answer answer = send(); answer.verdict != Verdict::Taken) return answer;
-      of_namespace = there;
+      of_namespace = of;
     }
     selectors += "&select=" + wire::percent_encode(selector);
     ++count;
   }
-  if (Answer answer = send(); answer.verdict != Verdict::Taken) return answer;
-  if (result.step == ErasureStep::Waiting) result.step = ErasureStep::Confirmed;
-  return {};
+  return send();
 }
 
 Answer Eraser::ask_edgecase(const std::string& path, TargetErasure& result) {
@@ -290,9 +247,10 @@ Answer Eraser::look(TargetErasure& result) {
   return {};
 }
 
-Answer Eraser::erase_at_influx(const ErasureOrder& order, const Group& group,
+Answer Eraser::erase_at_influx(const Wish& wish, const Group& group,
                                const std::set<std::string>& fields, const AllNames& all_names,
                                TargetErasure& result) {
+  const ErasureOrder& order = wish.order;
   InfluxAsker influx(asked_);
   InfluxRows rows;
   std::string which;
@@ -335,7 +293,12 @@ Answer Eraser::erase_at_influx(const ErasureOrder& order, const Group& group,
         others.erase(identity->field);
       }
     };
-    const Status looked = all_names([&](const ErasedName& each) { each_there(each, is_erased); });
+    Status found;
+    const Status looked = all_names([&](const ErasedName& each) {
+      const Status one = each_there(wish, each, is_erased, result);
+      if (found.ok() && one.code() != StatusCode::Corruption) found = one;
+    });
+    if (!found.ok()) return later("what went there cannot be read: " + found.message());
     if (!looked.ok()) return later("its names cannot be read: " + looked.message());
   }
   if (!others.empty()) {

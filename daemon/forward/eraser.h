@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -25,6 +26,7 @@
 #include "forward/erasures.h"
 #include "forward/http_client.h"
 #include "forward/series_names.h"
+#include "forward/thinned.h"
 #include "forward/windows.h"
 #include "wire/names.h"
 
@@ -36,6 +38,11 @@ namespace edgecase::forward {
 
 inline Answer later(const std::string& why, int status = 0) {
   return {.verdict = Verdict::Later, .status = status, .why = why};
+}
+
+inline Status status_of(const Answer& answer) {
+  if (answer.verdict == Verdict::Denied) return not_allowed(answer.why);
+  return unavailable("the target: " + answer.why);
 }
 
 inline std::string in_marks(std::string_view text, char quote) {
@@ -99,12 +106,20 @@ class InfluxAsker {
   Asked& asked_;
 };
 
+// An answer becomes worse, never better.
+inline void worsen(TargetErasure& result, ErasureStep step, const std::string& why) {
+  if (step <= result.step) return;
+  result.step = step;
+  result.why = why;
+}
+
 class Eraser {
  public:
   enum class Kind : unsigned char { Unknown, EdgeCase, Influx1, Victoria, Other };
 
+  // `windows` outlives it; null: there are none.
   Eraser(Asked& asked, const config::ForwardSettings& settings, const config::ForwardTarget& target,
-         const Shape& shape = {});
+         const Shape& shape = {}, const WindowsThere* windows = nullptr);
 
   // What it is; Unknown until find_kind() was answered.
   Kind kind() const { return kind_; }
@@ -132,18 +147,36 @@ class Eraser {
   };
   using Groups = std::map<Group, std::set<std::string>>;  // fields
 
-  // What of it the target takes, as it is called there: of thinned targets, the columns.
+  // What is asked at once: the order itself; or a window that its range cuts, which begins before
+  // it and is erased whole, and nothing beside it.
+  struct Wish {
+    ErasureOrder order;
+    std::optional<std::int64_t> cut_by_ns = {};  // where that range begins
+
+    // Whether windows of that span go.
+    bool takes(const SentWindows::Span& span) const;
+  };
+  // What of it the target takes, as it is called there: of thinned targets, the columns; of others,
+  // the columns beside it, where windows went. Errors: of WindowsThere.
   using NameTaker = std::function<void(const ErasedName& name)>;
-  void each_there(const ErasedName& name, const NameTaker& take) const;
+  Status each_there(const Wish& wish, const ErasedName& name, const NameTaker& take,
+                    TargetErasure& result) const;
+  Status each_column(const Wish& wish, const ErasedName& name, ErasedName there,
+                     const NameTaker& take, TargetErasure& result) const;
+  Status each_guessed_column(const Wish& wish, const ErasedName& name, ErasedName there,
+                             const NameTaker& take, TargetErasure& result) const;
+  Result<std::set<std::int64_t>> cut_windows(const ErasureOrder& order,
+                                             const std::vector<ErasedName>& names) const;
   ErasureOrder order_there(ErasureOrder order) const;
-  Groups groups_of(const std::vector<ErasedName>& names, TargetErasure& result) const;
+  Answer erase_part(const Wish& wish, const std::vector<ErasedName>& names,
+                    const AllNames& all_names, TargetErasure& result);
+  Groups groups_of(const std::vector<ErasedName>& there, TargetErasure& result) const;
   std::string database_of(const std::string& namespace_name) const;
-  Answer erase_at_edgecase(const ErasureOrder& order, const std::vector<ErasedName>& names,
+  Answer erase_at_edgecase(const ErasureOrder& order, const std::vector<ErasedName>& there,
                            TargetErasure& result);
   Answer ask_edgecase(const std::string& path, TargetErasure& result);
-  Answer erase_at_influx(const ErasureOrder& order, const Group& group,
-                         const std::set<std::string>& fields, const AllNames& all_names,
-                         TargetErasure& result);
+  Answer erase_at_influx(const Wish& wish, const Group& group, const std::set<std::string>& fields,
+                         const AllNames& all_names, TargetErasure& result);
   Answer erase_at_victoria(const Group& group, const std::set<std::string>& fields,
                            TargetErasure& result);
 
@@ -153,6 +186,7 @@ class Eraser {
   const std::string database_, namespace_, bucket_;
   const std::int64_t every_ns_;
   const Pseudonyms pseudonyms_;
+  const WindowsThere* const windows_;
   Kind kind_ = Kind::Unknown;
 };
 

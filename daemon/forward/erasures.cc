@@ -15,8 +15,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr int kErasureVersion = 1;
-constexpr std::uint8_t kDeviceFlag = 1, kOfDeviceFlag = 2, kGoneFlag = 4;
+constexpr int kErasureVersion = 2, kVersionWithoutNumbers = 1;
+constexpr std::uint8_t kDeviceFlag = 1, kOfDeviceFlag = 2, kGoneFlag = 4, kNumbersFlag = 8;
 constexpr ErasureStep kSteps[] = {ErasureStep::Waiting, ErasureStep::Requested,
                                   ErasureStep::Confirmed, ErasureStep::NotProvable,
                                   ErasureStep::NotPossible};
@@ -41,12 +41,16 @@ bool take_text(ByteView& bytes, std::string& text) {
 }
 
 void append_name(const ErasedName& name, Bytes& out) {
-  append_number(static_cast<std::uint8_t>((name.is_device ? kDeviceFlag : 0) |
-                                          (name.is_of_device ? kOfDeviceFlag : 0) |
-                                          (name.is_gone ? kGoneFlag : 0)),
+  append_number(static_cast<std::uint8_t>(
+                    (name.is_device ? kDeviceFlag : 0) | (name.is_of_device ? kOfDeviceFlag : 0) |
+                    (name.is_gone ? kGoneFlag : 0) | (name.id.sensor != 0 ? kNumbersFlag : 0)),
                 out);
   for (const std::string* each : {&name.namespace_name, &name.device, &name.sensor, &name.identity})
     append_text(*each, out);
+  if (name.id.sensor == 0) return;
+  append_number(name.id.namespace_id, out);
+  append_number(name.id.device, out);
+  append_number(name.id.sensor, out);
 }
 
 Result<std::vector<ErasedName>> decode_names(ByteView bytes) {
@@ -57,6 +61,11 @@ Result<std::vector<ErasedName>> decode_names(ByteView bytes) {
     if (!take_number(bytes, flags) || !take_text(bytes, name.namespace_name) ||
         !take_text(bytes, name.device) || !take_text(bytes, name.sensor) ||
         !take_text(bytes, name.identity)) {
+      return corruption("the names of an erasure are cut");
+    }
+    if ((flags & kNumbersFlag) != 0 &&
+        (!take_number(bytes, name.id.namespace_id) || !take_number(bytes, name.id.device) ||
+         !take_number(bytes, name.id.sensor))) {
       return corruption("the names of an erasure are cut");
     }
     name.is_device = (flags & kDeviceFlag) != 0;
@@ -165,7 +174,7 @@ Result<Erasures::Entry> Erasures::decode(std::uint64_t number, ByteView value) {
   // A field that is missing or of another kind is what the library throws at.
   try {
     const Json json = Json::parse(value);
-    if (json.at("version") != kErasureVersion)
+    if (json.at("version") < kVersionWithoutNumbers || json.at("version") > kErasureVersion)
       return unsupported("an erasure that travels was written by a newer version of EdgeCase");
     Entry entry;
     ErasureOrder& order = entry.order;
@@ -331,7 +340,8 @@ Status Erasures::plan(const erase::PassedErasure& erasure, const catalog::Catalo
                           .namespace_name = series->namespace_name,
                           .device = series->device,
                           .sensor = series->sensor,
-                          .identity = identity.ok() ? wire::encode_identity(*identity) : Bytes()};
+                          .identity = identity.ok() ? wire::encode_identity(*identity) : Bytes(),
+                          .id = series->id};
     EC_TRY(add(name, [&name](const WatchedTarget& one) {
       return one.takes(name.namespace_name, name.device, name.sensor);
     }));

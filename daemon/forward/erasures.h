@@ -6,9 +6,10 @@
 //                                   nobody, and stays as long as the certificate of that number
 //   key 'K' number               -> the key of its names
 //   key 'N' number, 4 chunk      -> names, sealed (auth/hashing.h) under it: of each 1 flags (1: a
-//                                   device, 2: of a device that goes whole, 4: gone here before),
-//                                   then namespace, device, sensor, identity, each with 4 bytes of
-//                                   length before
+//                                   device, 2: of a device that goes whole, 4: gone here before,
+//                                   8: with numbers), then namespace, device, sensor, identity,
+//                                   each with 4 bytes of length before; with numbers: 4 each of
+//                                   namespace, device, sensor, which version 1 of 'E' has not
 //
 // In `_forward` (records.h). Numbers are big-endian, 8 bytes where nothing is said. 'K' and 'N' are
 // erased, bytes and all, once the last target has answered. 'N' is written ahead: without the 'E'
@@ -76,7 +77,8 @@ struct ErasedName {
   bool is_of_device = false;  // a series of such a device
   bool is_gone = false;       // it had gone here before: what its lines were called is not known
   std::string namespace_name = {}, device = {}, sensor = {};
-  Bytes identity = {};  // wire/names.h; empty: a device
+  Bytes identity = {};        // wire/names.h; empty: a device
+  catalog::SeriesId id = {};  // of a series; sensor 0: not known
 };
 
 // A target that readings went to; without selections it is not configured, and may hold anything.

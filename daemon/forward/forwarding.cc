@@ -42,6 +42,7 @@ TargetParts Forwarding::target_parts() {
           .records = *records_,
           .erasures = *erasures_,
           .unsent = unsent_,
+          .thinned = thinned_,
           .bounds = bounds_,
           .lineage = lineage_,
           .summaries = summaries_,
@@ -176,12 +177,17 @@ void Forwarding::tell_unsent() {
          .keep_ns = parsed->keep_ns,
          .from_ns = parsed->from == config::ForwardFrom::Time ? parsed->from_ns : INT64_MIN,
          .cursor = target->status().cursor,
-         .expired_until_ns = target->status().totals.expired_until_ns});
+         .expired_until_ns = target->status().totals.expired_until_ns,
+         .takes_windows = parsed->every_ns == 0,
+         .kept = target->status().kept});
   }
-  for (const auto& [name, record] : resting_)
+  for (const auto& [name, record] : resting_) {
+    const auto shape = records_->shape(name);
     all.push_back({.target = {name, std::nullopt},
                    .cursor = record.cursor,
-                   .expired_until_ns = record.totals.expired_until_ns});
+                   .expired_until_ns = record.totals.expired_until_ns,
+                   .takes_windows = shape.ok() && shape->every_ns == 0});
+  }
   unsent_.set_targets(std::move(all));
 }
 
@@ -290,6 +296,8 @@ std::vector<TargetStatus> Forwarding::list() const {
     status.state = TargetState::AtRest;
     status.totals = record.totals;
     status.cursor = record.cursor;
+    if (const auto sent = thinned_.sent_readings(name); sent.ok())
+      status.thinned_sent = sent->value_or(0);
     status.erasures = erasures_->waiting(name);
   }
   for (auto& [name, status] : all) status.oldest_ns = unsent_.oldest_ns(name);
@@ -354,7 +362,7 @@ Result<Forwarding::Verified> Forwarding::verify(const std::string& name, VerifyR
     request.is_refused = [&](const Place& place) { return records_->is_refused(name, place); };
     EC_ASSIGN_OR_RETURN(const Shape shape, records_->shape(name));
     Verifier verifier(parts_.engine, parts_.catalog, parts_.clock, *http, target->settings(),
-                      parsed, shape, parts_.rules);
+                      parsed, shape, parts_.rules, &thinned_);
     Verified verified;
     EC_ASSIGN_OR_RETURN(verified.page, verifier.page(request));
     EC_ASSIGN_OR_RETURN(const std::size_t kept, records_->count_refusals(name));
@@ -388,6 +396,7 @@ Status Forwarding::forget(const std::string& name) {
   if (!resting_.contains(name)) return unknown_target(name);
   EC_TRY(erasures_->forget(name));
   EC_TRY(summaries_.forget(name));
+  EC_TRY(thinned_.forget(name));
   EC_TRY(records_->forget(name));
   resting_.erase(name);
   bounds_.drop(name);

@@ -5,6 +5,7 @@
 // is held for it, and what is sent twice when it comes back changes nothing there.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -26,7 +27,9 @@
 #include "forward/records.h"
 #include "forward/summaries.h"
 #include "forward/target.h"
+#include "forward/thinned.h"
 #include "forward/unsent.h"
+#include "wire/names.h"
 #include "wire/reading_format.h"
 
 namespace edgecase::forward {
@@ -80,7 +83,8 @@ class Verifier {
 
   Verifier(Engine& engine, const catalog::Catalog& catalog, Clock& clock, Asked& asked,
            const config::ForwardSettings& settings, const config::ForwardTarget& target,
-           const Shape& shape = {}, const retention::RetentionService* rules = nullptr);
+           const Shape& shape = {}, const retention::RetentionService* rules = nullptr,
+           const Thinned* thinned = nullptr);
 
   // Errors: InvalidArgument (`behind`), NotAllowed, Unavailable, Unsupported: the target's; the
   // engine's.
@@ -93,7 +97,10 @@ class Verifier {
     std::string as_it_is;  // the line or the value that the target should answer
     bool is_settled = true;
   };
-  struct Series;
+  struct Series {
+    catalog::SeriesEntry entry;
+    wire::Identity identity;
+  };
   using Answered = std::optional<std::set<std::string>>;
   struct Found {
     std::set<std::string> there;
@@ -104,11 +111,17 @@ class Verifier {
   Result<std::optional<std::int64_t>> compare(const catalog::SeriesEntry& entry,
                                               const VerifyRequest& request, std::int64_t from_ns,
                                               std::int64_t until_ns, VerifyPage& page);
+  using ColumnSeries = std::array<Series, wire::kWindowColumns.size()>;
+  Result<ColumnSeries> columns_of(const catalog::SeriesEntry& entry) const;
   // The same of a thinned target, window by window.
   Result<std::optional<std::int64_t>> compare_windows(const catalog::SeriesEntry& entry,
                                                       const VerifyRequest& request,
                                                       std::int64_t from_ns, std::int64_t until_ns,
                                                       VerifyPage& page);
+  // Windows that went because their readings had become that; `from_ns`: where readings go on, or
+  // it does. True: the page is over.
+  Result<bool> compare_sent_windows(const catalog::SeriesEntry& entry, const VerifyRequest& request,
+                                    std::int64_t until_ns, std::int64_t& from_ns, VerifyPage& page);
   // False: some may be there and is not shown yet.
   Result<bool> compare_some(const Series& series, const std::vector<Local>& some,
                             const VerifyRequest& request, std::int64_t until_ns, VerifyPage& page);
@@ -134,6 +147,7 @@ class Verifier {
   const std::string database_, namespace_;
   const Pseudonyms pseudonyms_;
   const Windows windows_;
+  const Thinned* const thinned_;
   Eraser kind_;
   wire::ReadingFormatter lines_, objects_;
 };
@@ -213,7 +227,8 @@ class Forwarding {
       : parts_(parts),
         records_(std::move(records)),
         erasures_(std::move(erasures)),
-        unsent_(parts.engine, parts.catalog, parts.clock, parts.rules, parts.held),
+        thinned_(parts.engine, *records_),
+        unsent_(parts.engine, parts.catalog, parts.clock, parts.rules, parts.held, &thinned_),
         bounds_(parts.engine),
         lineage_(parts.engine, *records_, parts.random),
         summaries_(parts.engine, parts.catalog, *records_, parts.clock, parts.random,
@@ -235,6 +250,7 @@ class Forwarding {
   const ForwardingParts parts_;
   const std::unique_ptr<Records> records_;
   const std::unique_ptr<Erasures> erasures_;
+  Thinned thinned_;
   Unsent unsent_;
   FeedBounds bounds_;
   Lineage lineage_;

@@ -17,6 +17,7 @@
 //   key 'O'                           -> 16 number of the store; 1: whether the newest run was
 //                                        answered; 8 for each run, the newest first, kRunsMax of
 //                                        them (Lineage)
+//   keys 'W' and 'X'                  -> windows that are owed, and that went (thinned.h)
 //   keys 'P' and 'Y'                  -> summaries of hours (summaries.h)
 //   keys 'E', 'K' and 'N'             -> erasures that targets have to be told of (erasures.h)
 //

@@ -63,16 +63,21 @@ bool SeriesNames::load_device(const DeviceKey& wanted) {
 
 void SeriesNames::remember(const catalog::DeviceEntry& device) {
   const wire::Selector all{wire::escape_name(device.device), "*"};
-  std::vector<catalog::SeriesEntry> entries = catalog_.select(device.namespace_name, all);
-  if (series_.size() + entries.size() > kSeriesMax) series_.clear();
-  for (catalog::SeriesEntry& entry : entries) {
-    const catalog::SeriesId id = entry.id;
-    series_.insert_or_assign(id, series_of(std::move(entry)));
+  const std::vector<catalog::SeriesRow> rows =
+      catalog_.select_rows(device.namespace_name, all, catalog::RowOrder::Any);
+  if (series_.size() + rows.size() > kSeriesMax) series_.clear();
+  for (const catalog::SeriesRow row : rows) {
+    auto entry = catalog_.series_at(row);
+    if (!entry.ok()) continue;  // erased meanwhile
+    const catalog::SeriesId id = entry->id;
+    series_.insert_or_assign(id, series_of(row, *std::move(entry)));
   }
 }
 
-SeriesNames::Series SeriesNames::series_of(catalog::SeriesEntry entry) const {
+SeriesNames::Series SeriesNames::series_of(catalog::SeriesRow row,
+                                           catalog::SeriesEntry entry) const {
   Series series;
+  series.row = row;
   series.is_wanted = is_wanted(entry);
   if (rules_ != nullptr && series.is_wanted) {
     const wire::Keeping keeping = rules_->keeping(entry);

@@ -45,7 +45,8 @@ class SeriesNames {
   struct Series {
     catalog::SeriesEntry entry;  // as it is called at the target
     bool is_wanted = false;
-    std::string keeping = {};  // its rule, as text; empty: it is kept for ever
+    std::string keeping = {};    // its rule, as text; empty: it is kept for ever
+    catalog::SeriesRow row = 0;  // of what it is called here
   };
 
   // Without rules (null) nothing is said of them.
@@ -62,7 +63,7 @@ class SeriesNames {
   // Null: it has no name. Its readings are durable before its name is to be found: ask again. What
   // it answers holds until the next call.
   const Series* find(const catalog::SeriesId& id);
-  Series series_of(catalog::SeriesEntry entry) const;
+  Series series_of(catalog::SeriesRow row, catalog::SeriesEntry entry) const;
   // Nothing of names stays in memory.
   void forget();
 

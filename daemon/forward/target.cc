@@ -60,9 +60,14 @@ Target::Target(const TargetParts& parts, const config::ForwardSettings& settings
       shown_(live_.oldest()),
       answered_upto_(shown_),
       answered_upto_ns_(parts.clock.boot_ns()),
-      reader_(parts.engine, parts.catalog, settings, target, shape, parts.rules),
+      reader_(parts.engine, parts.catalog, settings, target, shape, parts.rules, &parts.thinned),
       courier_(*http_),
-      eraser_(*http_, settings, target, shape),
+      thinned_({.engine = parts.engine,
+                .catalog = parts.catalog,
+                .thinned = parts.thinned,
+                .rules = target.every_ns > 0 ? nullptr : parts.rules},
+               settings.name, settle_ns_),
+      eraser_(*http_, settings, target, shape, &thinned_),
       summarizer_({.engine = parts.engine,
                    .catalog = parts.catalog,
                    .clock = parts.clock,
@@ -153,6 +158,7 @@ void Target::run() {
     const std::uint64_t rings = parts_.bell.rings();
     const Turn turn = work();
     if (settle_erasures()) keep_place(false);
+    if (const Status kept = thinned_.keep(parts_.clock.boot_ns()); !kept.ok()) fail(kept);
     look_at_certificates();
     if (parts_.clock.boot_ns() - published_at_ns_ > kPublishNs) publish_bounds();
     tell_sent(false);
@@ -231,9 +237,9 @@ Target::Turn Target::work() {
   const bool is_thinned = target_.every_ns > 0;
   const bool has_fresh =
       is_thinned ? has_windows() : parts_.engine.committed() > live_.fresh_after();
-  const bool has_backlog = !live_.backlog().empty();
-  if (has_backlog && (!has_fresh || is_backlogs_turn_ || !settings_.fresh_first))
-    return send_backlog();
+  if (has_later() && (!has_fresh || is_backlogs_turn_ || !settings_.fresh_first))
+    return thinned_.has_work() && (live_.backlog().empty() || !was_thinned_) ? send_thinned()
+                                                                             : send_backlog();
   if (has_fresh) return is_thinned ? send_windows() : send_fresh();
   if (has_rules()) return send_rules();
   note_current();
@@ -287,7 +293,7 @@ Target::Turn Target::send_fresh() {
   publish_bounds();
   // Where more is new than goes at once, what is new stays first.
   is_backlogs_turn_ = batch->is_whole;
-  if (!live_.backlog().empty()) return Turn::Sent;
+  if (has_later()) return Turn::Sent;
   note_current();
   return Turn::Idle;
 }
@@ -304,7 +310,7 @@ Target::Turn Target::send_backlog() {
     live_.backlog_part(0, std::move(batch->last));
   }
   publish_bounds();
-  is_backlogs_turn_ = false;
+  is_backlogs_turn_ = was_thinned_ = false;
   return Turn::Sent;
 }
 
@@ -417,6 +423,7 @@ void Target::fail(const Status& status) {
 // What was answered and may not have been synced there goes again.
 void Target::go_back() {
   if (settle_ns_ == 0) return;
+  thinned_.go_back();
   if (!settling_erasures_.empty()) parts_.erasures.ask_again(settings_.name);
   settling_erasures_.clear();
   if (live_ == record_.cursor) return;
@@ -475,7 +482,7 @@ Status Target::keep(const Cursor& cursor) {
 
 // Durable at once: it will not be counted again.
 void Target::note_unsent() {
-  parts_.unsent.set_cursor(settings_.name, live_);
+  parts_.unsent.set_cursor(settings_.name, live_, settled());
   if (parts_.unsent.take(settings_.name, record_.totals))
     static_cast<void>(keep(record_.cursor).ok());
 }

@@ -37,6 +37,7 @@
 #include "forward/records.h"
 #include "forward/series_names.h"
 #include "forward/summaries.h"
+#include "forward/thinned.h"
 #include "forward/unsent.h"
 #include "forward/windows.h"
 #include "ingest/reading_feed.h"
@@ -130,7 +131,8 @@ class BatchReader {
 
   BatchReader(Engine& engine, const catalog::Catalog& catalog,
               const config::ForwardSettings& settings, const config::ForwardTarget& target,
-              const Shape& shape = {}, const retention::RetentionService* rules = nullptr);
+              const Shape& shape = {}, const retention::RetentionService* rules = nullptr,
+              const Thinned* thinned = nullptr);
 
   // Errors: Busy, where a reading is durable and its name is not to be found yet; the engine's.
   Result<Batch> read(const Wish& wish);
@@ -141,6 +143,14 @@ class BatchReader {
   // Rules of series by row from `row` on, some of them, whether something of these goes or not;
   // `row` is where to go on, or none: that was all.
   Batch read_rules(std::optional<catalog::SeriesRow>& row);
+  // As the target calls it, until the next call; null: nobody knows it here.
+  const SeriesNames::Series* series_of(const catalog::SeriesId& id) { return names_.find(id); }
+  // A window of a tier, as columns of the series.
+  void add_window(const catalog::SeriesId& id, const SeriesNames::Series& there,
+                  const wire::Window& window, WindowColumns columns, Batch& batch);
+  // Their rule, where rules go along.
+  void add_column_rules(const catalog::SeriesId& id, const SeriesNames::Series& there,
+                        const SentWindows& sent, Batch& batch);
   // The target knows the rules of that batch.
   void note_said(const Batch& batch);
   // Nothing of what was read stays in memory.
@@ -155,8 +165,8 @@ class BatchReader {
              bool skips_nameless, Batch& batch);
   Status add(const NamespaceInfo& from, const wire::ReadingKey& key,
              const catalog::SeriesEntry& series, ByteView value, Batch& batch);
-  void add(const NamespaceInfo& from, const wire::ReadingKey& key,
-           const catalog::SeriesEntry& series, const wire::Value& value, Batch& batch);
+  void add(NamespaceId from, const wire::ReadingKey& key, const catalog::SeriesEntry& series,
+           const wire::Value& value, Batch& batch);
   // All columns of the window.
   Status add_window(const NamespaceInfo& from, wire::ReadingKey key,
                     const catalog::SeriesEntry& series,
@@ -169,20 +179,26 @@ class BatchReader {
   // Its number, of one for readings of that series and type.
   std::uint32_t column_in(Batch& batch, NamespaceId namespace_id, const wire::ReadingKey& key,
                           const wire::Reading& reading);
+  // A place that was refused is one of a window that went, where one begins there.
+  Status add_sent_window(const catalog::SeriesId& id, const SeriesNames::Series& there,
+                         std::int64_t begin_ns, Batch& batch);
   void add_rule(const catalog::SeriesId& id, const SeriesNames::Series& series, Batch& batch);
+  void add_rule_line(const catalog::SeriesEntry& there, const std::string& keeping, Batch& batch);
   void begin_part(const std::string& namespace_name, Batch& batch) const;
 
   Engine& engine_;
   const catalog::Catalog& catalog_;
-  const bool tells_rules_;
+  const retention::RetentionService* const rules_;  // that are told; null: none are
+  const Thinned* const thinned_;
   const config::ForwardKind kind_;
   const std::optional<std::int64_t> from_ns_;
-  const std::string database_, bucket_, namespace_;
+  const std::string name_, database_, bucket_, namespace_;
   SeriesNames names_;
   std::optional<Windows> windows_;  // of thinned targets
   wire::ReadingFormatter formatter_;
   // What the target was told of series last, kSeriesMax of them; the rest is told again.
-  std::unordered_map<catalog::SeriesId, std::string, SeriesNames::SeriesHash> said_;
+  std::unordered_map<catalog::SeriesId, std::string, SeriesNames::SeriesHash> said_,
+      said_of_columns_;
   std::string head_;  // scratch
 };
 
@@ -212,8 +228,9 @@ struct TargetStatus {
   std::optional<std::int64_t> oldest_ns;  // of what waits, as far as that is known
   std::string cannot_erase;               // why; empty: it can, or it is not known yet
   bool is_apart = false;                  // as of Answer
-  Cursor cursor;
-  CommitPosition shown = 0;  // the target shows what was committed until then
+  Cursor cursor, kept;                    // kept: what the target cannot forget any more
+  CommitPosition shown = 0;               // the target shows what was committed until then
+  std::uint64_t thinned_sent = 0;  // of what went before it had it: readings whose windows it has
 };
 
 struct TargetParts {
@@ -225,6 +242,7 @@ struct TargetParts {
   Records& records;
   Erasures& erasures;
   Unsent& unsent;
+  Thinned& thinned;
   FeedBounds& bounds;
   Lineage& lineage;
   Summaries& summaries;
@@ -305,6 +323,10 @@ class Target {
   void note_window();
   bool has_windows() const;
   Turn send_backlog();
+  // What it is owed of readings that have become windows (thinned.h).
+  Turn send_thinned();
+  // What comes behind the fresh range.
+  bool has_later() const { return !live_.backlog().empty() || thinned_.has_work(); }
   // With `retention`: rules of series of which nothing goes now, after a change and at the start.
   bool has_rules();
   Turn send_rules();
@@ -332,6 +354,8 @@ class Target {
   void go_back();
   void forget_round();
   void rest_until(std::int64_t boot_ns, TargetState state, std::string why);
+  // What the target cannot forget any more.
+  const Cursor& settled() const { return settle_ns_ == 0 ? live_ : record_.cursor; }
   void keep_place(bool is_last);
   Status keep(const Cursor& cursor);
   void publish_bounds();
@@ -358,10 +382,11 @@ class Target {
   // What is shown there, and what will be from kShownNs after that time on.
   CommitPosition shown_, answered_upto_;
   std::int64_t answered_upto_ns_;
-  bool is_unkept_ = false;     // something was sent since the place was kept
-  bool is_unsettled_ = false;  // the same, since `settling_` was taken
-  bool is_backlogs_turn_ = false;
-  bool was_summing_ = false;  // readings and summaries take turns
+  bool is_unkept_ = false;         // something was sent since the place was kept
+  bool is_unsettled_ = false;      // the same, since `settling_` was taken
+  bool is_backlogs_turn_ = false;  // or that of windows
+  bool was_summing_ = false;       // readings and summaries take turns
+  bool was_thinned_ = false;       // so do windows and backlog
   // An EdgeCase was told who sends; has answered since; keeps that apart.
   bool is_introduced_ = false, is_known_ = false, is_apart_ = false;
   // For thinned targets. `boundary_` is where commits stood when the last window was over, for the
@@ -378,6 +403,7 @@ class Target {
   Place again_behind_;
   BatchReader reader_;
   Courier courier_;
+  ThinnedSender thinned_;
   Eraser eraser_;
   Summarizer summarizer_;
   // The erasure that is being sent: how far it is.

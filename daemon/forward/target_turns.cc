@@ -1,6 +1,6 @@
 // Target's turns beside readings of the fresh range and of backlog: erasures and lifts, what goes
-// again, rules of retention, summaries of hours, windows in place of readings. And what it tells of
-// itself.
+// again, rules of retention, summaries of hours, windows in place of readings, or of readings that
+// have gone. And what it tells of itself.
 #include <algorithm>
 #include <utility>
 
@@ -119,6 +119,25 @@ void Target::look_at_certificates() {
   auto& [number, result] = *pending;
   if (eraser_.look(result).verdict != Verdict::Taken) return;
   static_cast<void>(parts_.erasures.note(number, result).ok());  // it is looked at again
+}
+
+Target::Turn Target::send_thinned() {
+  Result<ThinnedSender::Part> part = thinned_.read(reader_, pace_.lines_max());
+  if (!part.ok()) {
+    fail(part.status());
+    return Turn::Failed;
+  }
+  if (const Status announced = thinned_.announce(*part); !announced.ok()) {
+    fail(announced);
+    return Turn::Failed;
+  }
+  // Windows that are older than a rule there says come behind it; columns that are new, before it.
+  if (!carry_rules(part->batch) || !send(part->batch)) return Turn::Failed;
+  thinned_.sent(*std::move(part), parts_.clock.boot_ns(),
+                parts_.erasures.waiting(settings_.name) == 0);
+  is_backlogs_turn_ = false;
+  was_thinned_ = true;
+  return Turn::Sent;
 }
 
 // What goes again is not shown until that is over for some time.
@@ -284,7 +303,7 @@ Target::Turn Target::send_windows() {
   }
   publish_bounds();
   is_backlogs_turn_ = true;
-  if (!live_.backlog().empty()) return Turn::Sent;
+  if (has_later()) return Turn::Sent;
   note_current();
   return Turn::Idle;
 }
@@ -370,6 +389,8 @@ void Target::tell() {
   told_.is_apart = is_apart_;
   if (is_current) told_.current_ns = wall_ns;
   told_.cursor = live_;
+  told_.kept = settled();
+  told_.thinned_sent = thinned_.readings();
   told_.shown = settle_ns_ == 0 ? UINT64_MAX : shown_;
 }
 

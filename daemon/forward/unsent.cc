@@ -65,10 +65,12 @@ void Unsent::set_targets(std::vector<Watch> all) {
   states_ = std::move(next);
 }
 
-void Unsent::set_cursor(const std::string& target, const Cursor& cursor) {
+void Unsent::set_cursor(const std::string& target, const Cursor& cursor, const Cursor& kept) {
   const MutexLock lock(mutex_);
-  if (const auto found = states_.find(target); found != states_.end())
-    found->second.watch.cursor = cursor;
+  const auto found = states_.find(target);
+  if (found == states_.end()) return;
+  found->second.watch.cursor = cursor;
+  found->second.watch.kept = kept;
 }
 
 bool Unsent::take(const std::string& target, Totals& totals) {
@@ -147,6 +149,19 @@ Result<bool> Unsent::has_waiting(const Watch& watch) const {
 }
 
 // Keys of a series come by their times: its first one that is newer is the oldest that waits.
+Result<std::int64_t> Unsent::first_newer(NamespaceId id, const KeyRange& keys,
+                                         CommitPosition after) const {
+  if (after >= engine_.committed()) return INT64_MAX;
+  const auto at = engine_.scan(id, keys, newer_than(after));
+  if (at.status().code() == StatusCode::NotFound) return INT64_MAX;  // dropped meanwhile
+  EC_TRY(at.status());
+  wire::ReadingKey key;
+  const bool is_reading = (*at)->valid() && wire::decode_reading_key((*at)->key(), key) &&
+                          !wire::is_undated_time(key.time_ns);
+  EC_TRY((*at)->status());
+  return is_reading ? key.time_ns : INT64_MAX;
+}
+
 Status Unsent::find_oldest(State& state) const {
   std::int64_t oldest_ns = INT64_MAX;
   const Cursor& cursor = state.watch.cursor;
@@ -162,15 +177,9 @@ Status Unsent::find_oldest(State& state) const {
       after = each.after;
       break;
     }
-    const auto at = engine_.scan(id, keys, newer_than(after));
-    if (at.status().code() == StatusCode::NotFound) return ok();  // dropped meanwhile
-    EC_TRY(at.status());
-    wire::ReadingKey key;
-    if ((*at)->valid() && wire::decode_reading_key((*at)->key(), key) &&
-        !wire::is_undated_time(key.time_ns)) {
-      oldest_ns = std::min(oldest_ns, key.time_ns);
-    }
-    return (*at)->status();
+    EC_ASSIGN_OR_RETURN(const std::int64_t first_ns, first_newer(id, keys, after));
+    oldest_ns = std::min(oldest_ns, first_ns);
+    return ok();
   });
   if (looked.ok()) state.oldest_ns = oldest_ns;
   return looked;
@@ -210,6 +219,36 @@ void Unsent::count_leaving(Leaving why, const catalog::SeriesEntry& series, std:
     if (const auto found = states_.find(name); found != states_.end())
       found->second.counts[static_cast<std::size_t>(why)] += *readings * weight;
   }
+}
+
+Status Unsent::leave_thinned(const catalog::SeriesEntry& series, std::int64_t before_ns,
+                             WriteBatch& batch) {
+  const NamespaceId id = series.id.namespace_id;
+  for (const auto& [name, state] : states()) {
+    const Watch& watch = state.watch;
+    if (!watch.target.takes(series.namespace_name, series.device, series.sensor)) continue;
+    const auto readings = count(watch, series, INT64_MIN, before_ns);
+    if (readings.ok() && *readings > 0) {
+      const MutexLock lock(mutex_);
+      if (const auto found = states_.find(name); found != states_.end())
+        found->second.counts[static_cast<std::size_t>(Leaving::Thinned)] += *readings;
+    }
+    if (thinned_ == nullptr || !watch.takes_windows) continue;
+    // What was answered and may be forgotten there has gone here, if it has to go again.
+    const Cursor& cursor = watch.kept ? *watch.kept : watch.cursor;
+    const KeyRange keys = keys_of(series.id, watch.from_ns, before_ns);
+    EC_ASSIGN_OR_RETURN(std::int64_t first_ns, first_newer(id, keys, cursor.fresh_after()));
+    for (const Backlog& each : cursor.backlog()) {
+      const auto rest = behind(each.done_to, id, keys);
+      if (!rest) continue;
+      EC_ASSIGN_OR_RETURN(const std::int64_t one_ns, first_newer(id, *rest, each.after));
+      first_ns = std::min(first_ns, one_ns);
+    }
+    if (first_ns < before_ns)
+      EC_TRY(thinned_->owe(name, series.id, first_ns, before_ns, readings.ok() ? *readings : 0,
+                           batch));
+  }
+  return ok();
 }
 
 void Unsent::count_dropped(const std::string& namespace_name) {

@@ -6,7 +6,8 @@
 //                          │   than all that waits goes by its rule all the same
 //                          ├─► what expires until the look after next, and waits: counted
 //                          └─► where the engine's time is behind the clock: what a leap would take
-//   eviction, tiers, erasures ─► ask from when on readings wait, and say what they take
+//   eviction, tiers, erasures ─► ask from when on readings wait, and say what they take; of what
+//                                becomes windows these are owed then (thinned.h)
 //
 // A target is behind while it lacks something that was committed before the last look. Of one that
 // is not configured all series count, since what it was to get is not known. What has expired
@@ -29,6 +30,7 @@
 #include "edgecase/mutex.h"
 #include "forward/cursor.h"
 #include "forward/erasures.h"
+#include "forward/thinned.h"
 #include "retention/eviction.h"
 #include "retention/retention_service.h"
 
@@ -77,16 +79,26 @@ class Unsent final : public retention::UnsentReadings {
     std::int64_t from_ns = INT64_MIN;  // readings before are not to go
     Cursor cursor = Cursor();
     std::int64_t expired_until_ns = kUncounted;  // as of Totals; of one that is new here
+    bool takes_windows = false;                  // of what became windows before it went
+    std::optional<Cursor> kept = {};             // what it cannot forget any more; none: `cursor`
   };
 
-  // All outlive it; without rules (null) nothing is spared, without `held` no step waits.
+  // All outlive it; without rules (null) nothing is spared, without `held` no step waits, without
+  // `thinned` no windows go.
   Unsent(Engine& engine, const catalog::Catalog& catalog, Clock& clock,
-         retention::RetentionService* rules, HeldClock* held = nullptr)
-      : engine_(engine), catalog_(catalog), clock_(clock), rules_(rules), held_(held) {}
+         retention::RetentionService* rules, HeldClock* held = nullptr, Thinned* thinned = nullptr)
+      : engine_(engine),
+        catalog_(catalog),
+        clock_(clock),
+        rules_(rules),
+        held_(held),
+        thinned_(thinned) {}
 
   // All that have a place. What was found of those that stay holds on.
   void set_targets(std::vector<Watch> all) EC_EXCLUDES(mutex_);
-  void set_cursor(const std::string& target, const Cursor& cursor) EC_EXCLUDES(mutex_);
+  // `kept`: what it cannot forget any more.
+  void set_cursor(const std::string& target, const Cursor& cursor, const Cursor& kept)
+      EC_EXCLUDES(mutex_);
   // Adds what was counted of it since the last call; whether there is something.
   bool take(const std::string& target, Totals& totals) EC_EXCLUDES(mutex_);
   // Nothing: nothing waits.
@@ -101,6 +113,11 @@ class Unsent final : public retention::UnsentReadings {
   void count_leaving(retention::Leaving why, const catalog::SeriesEntry& series,
                      std::int64_t from_ns, std::int64_t to_ns, std::uint64_t weight) override
       EC_EXCLUDES(mutex_);
+  Status leave_thinned(const catalog::SeriesEntry& series, std::int64_t before_ns,
+                       WriteBatch& batch) override EC_EXCLUDES(mutex_);
+  void left_thinned() override {
+    if (thinned_ != nullptr) thinned_->note_owed();
+  }
   // A namespace goes, with all that waits in it.
   void count_dropped(const std::string& namespace_name) EC_EXCLUDES(mutex_);
   std::int64_t waits_from_ns(const catalog::SeriesEntry& series) const override EC_EXCLUDES(mutex_);
@@ -131,6 +148,9 @@ class Unsent final : public retention::UnsentReadings {
   // Looks no further than to the first reading.
   Result<bool> has_waiting(const Watch& watch) const;
   Status find_oldest(State& state) const;
+  // The time of the first reading that is newer; INT64_MAX: there is none.
+  Result<std::int64_t> first_newer(NamespaceId id, const KeyRange& keys,
+                                   CommitPosition after) const;
   Result<std::uint64_t> count(const Watch& watch, const catalog::SeriesEntry& series,
                               std::int64_t from_ns, std::int64_t to_ns) const;
   Status hold(std::map<std::string, State>& all, std::int64_t now_ns);
@@ -147,6 +167,7 @@ class Unsent final : public retention::UnsentReadings {
   Clock& clock_;
   retention::RetentionService* const rules_;
   HeldClock* const held_;
+  Thinned* const thinned_;
   std::atomic<bool> is_stopping_{false};
 
   // look()'s own.

@@ -17,51 +17,18 @@
 namespace edgecase::forward {
 namespace {
 
-using Json = nlohmann::json;
-
 constexpr std::int64_t kHourNs = 3600LL * 1'000'000'000;
-constexpr std::int64_t kMillisecondNs = 1'000'000;
 
-std::int64_t floor_of(std::int64_t time_ns, std::int64_t unit_ns) {
-  const std::int64_t rest = time_ns % unit_ns;
-  return time_ns - (rest < 0 ? rest + unit_ns : rest);
-}
-
-Status status_of(const Answer& answer) {
-  if (answer.verdict == Verdict::Denied) return not_allowed(answer.why);
-  return unavailable("the target: " + answer.why);
-}
-
-Status may_not_read() {
-  return not_allowed("the target lets this token not read; to do: give it `read` there");
-}
-
-// What is the same number has the same text, however the target writes it.
-std::string number_text(double value) {
-  char buffer[64];
-  const auto end = std::to_chars(buffer, buffer + sizeof buffer, value);
-  return std::string(buffer, end.ptr);
-}
-
-std::string row_text(std::int64_t time_ns, const std::string& value) {
-  return std::to_string(time_ns) + " " + value;
-}
-
-// The part of a reading's line that is the same under every name.
-std::string_view behind_names(std::string_view line) {
-  return line.substr(std::min(line.find(",\"time\":\""), line.size()));
+std::size_t index_of(wire::WindowColumn column) {
+  return static_cast<std::size_t>(column);
 }
 
 }  // namespace
 
-struct Verifier::Series {
-  catalog::SeriesEntry entry;
-  wire::Identity identity;
-};
-
 Verifier::Verifier(Engine& engine, const catalog::Catalog& catalog, Clock& clock, Asked& asked,
                    const config::ForwardSettings& settings, const config::ForwardTarget& target,
-                   const Shape& shape, const retention::RetentionService* rules)
+                   const Shape& shape, const retention::RetentionService* rules,
+                   const Thinned* thinned)
     : engine_(engine),
       catalog_(catalog),
       clock_(clock),
@@ -72,6 +39,7 @@ Verifier::Verifier(Engine& engine, const catalog::Catalog& catalog, Clock& clock
       namespace_(settings.namespace_name),
       pseudonyms_(shape.salt),
       windows_(engine, shape.every_ns, rules),
+      thinned_(thinned),
       kind_(asked, settings, target),
       lines_(wire::ReadingFormat::Line),
       objects_(wire::ReadingFormat::Ndjson) {}
@@ -126,6 +94,9 @@ Result<std::optional<std::int64_t>> Verifier::compare(const catalog::SeriesEntry
                                                       VerifyPage& page) {
   if (target_.from == config::ForwardFrom::Time) from_ns = std::max(from_ns, target_.from_ns);
   if (windows_.every_ns() > 0) return compare_windows(entry, request, from_ns, until_ns, page);
+  EC_ASSIGN_OR_RETURN(const bool is_over,
+                      compare_sent_windows(entry, request, until_ns, from_ns, page));
+  if (is_over) return std::optional(from_ns);
   const catalog::SeriesEntry there = pseudonyms_.of(entry);
   const auto identity = catalog::identity_of(there);
   if (!identity.ok()) return std::optional<std::int64_t>();
@@ -177,6 +148,65 @@ Result<std::optional<std::int64_t>> Verifier::compare(const catalog::SeriesEntry
   }
 }
 
+Result<Verifier::ColumnSeries> Verifier::columns_of(const catalog::SeriesEntry& entry) const {
+  const catalog::SeriesEntry there = pseudonyms_.of(entry);
+  ColumnSeries columns;
+  for (const wire::WindowColumn column : wire::kWindowColumns) {
+    Series& series = columns[index_of(column)];
+    series.entry = column_of(there, column);
+    EC_ASSIGN_OR_RETURN(series.identity, catalog::identity_of(series.entry));
+  }
+  return columns;
+}
+
+// What has settled there alone; so nothing is to come. Readings that are here lie behind.
+Result<bool> Verifier::compare_sent_windows(const catalog::SeriesEntry& entry,
+                                            const VerifyRequest& request, std::int64_t until_ns,
+                                            std::int64_t& from_ns, VerifyPage& page) {
+  if (thinned_ == nullptr) return false;
+  EC_ASSIGN_OR_RETURN(const SentWindows sent, thinned_->sent(watched_.name, entry.id));
+  if (sent.spans.empty()) return false;
+  EC_ASSIGN_OR_RETURN(const ColumnSeries columns, columns_of(entry));
+  const std::int64_t to_ns = std::min(sent.done_to_ns, request.to_ns.value_or(INT64_MAX));
+  for (const SentWindows::Span& span : sent.spans) {
+    std::int64_t begin_ns = std::max(from_ns, span.begin_ns);
+    while (begin_ns < std::min(span.end_ns, to_ns)) {
+      std::array<std::vector<Local>, wire::kWindowColumns.size()> some;
+      std::int64_t next_ns = INT64_MAX;
+      std::size_t count = 0;
+      EC_TRY(each_window(engine_, entry.id, span.every_ns, begin_ns, std::min(span.end_ns, to_ns),
+                         nullptr, [&](const wire::Window& window) {
+                           if (sent.find(window.begin_ns) != &span) return true;
+                           if (count == kWindowsAtOnce) next_ns = window.begin_ns;
+                           if (count++ == kWindowsAtOnce) return false;
+                           const Bytes key = wire::make_reading_key(
+                               {entry.id.device, entry.id.sensor, window.begin_ns});
+                           for (const wire::WindowColumn column : wire::kWindowColumns) {
+                             const auto value = wire::value_of(window, column);
+                             if (!value || (span.columns & column_bit(column)) == 0) continue;
+                             wire::Reading reading;
+                             reading.time_ns = window.begin_ns;
+                             reading.value = *value;
+                             Local local{window.begin_ns, key, {}, true};
+                             const std::size_t i = index_of(column);
+                             if (describe(columns[i], reading, local.as_it_is))
+                               some[i].push_back(std::move(local));
+                           }
+                           return true;
+                         }));
+      for (std::size_t i = 0; i < some.size(); ++i)
+        if (!some[i].empty())
+          EC_TRY(compare_some(columns[i], some[i], request, until_ns, page).status());
+      begin_ns = next_ns;
+      const bool is_late = clock_.boot_ns() > until_ns || page.again.size() == kAgainMax;
+      if (next_ns == INT64_MAX || !is_late) continue;
+      from_ns = next_ns;
+      return true;
+    }
+  }
+  return false;
+}
+
 Result<std::optional<std::int64_t>> Verifier::compare_windows(const catalog::SeriesEntry& entry,
                                                               const VerifyRequest& request,
                                                               std::int64_t from_ns,
@@ -185,15 +215,8 @@ Result<std::optional<std::int64_t>> Verifier::compare_windows(const catalog::Ser
   const std::int64_t every_ns = windows_.every_ns();
   retention::Leaving why = retention::Leaving::Expired;
   const std::int64_t oldest_ns = windows_.whole_from_ns(entry.id, why);
-  const catalog::SeriesEntry there = pseudonyms_.of(entry);
-  std::array<Series, wire::kWindowColumns.size()> columns;
+  EC_ASSIGN_OR_RETURN(const ColumnSeries columns, columns_of(entry));
   std::array<std::vector<Local>, wire::kWindowColumns.size()> some;
-  const auto index_of = [](wire::WindowColumn column) { return static_cast<std::size_t>(column); };
-  for (wire::WindowColumn column : wire::kWindowColumns) {
-    Series& series = columns[index_of(column)];
-    series.entry = column_of(there, column);
-    EC_ASSIGN_OR_RETURN(series.identity, catalog::identity_of(series.entry));
-  }
   while (true) {
     // Windows of which everything was sent.
     struct Whole {
@@ -260,45 +283,6 @@ Result<std::optional<std::int64_t>> Verifier::compare_windows(const catalog::Ser
   }
 }
 
-bool Verifier::describe(const Series& series, const wire::Reading& given, std::string& text) {
-  wire::Reading reading = given;
-  reading.namespace_name = namespace_.empty() ? std::string_view(series.entry.namespace_name)
-                                              : std::string_view(namespace_);
-  reading.device = series.entry.device;
-  reading.sensor = series.entry.sensor;
-  wire::SeriesIdentity identity;
-  identity.body = series.entry.identity;
-  if (!identity.body.empty()) reading.identity = &identity;
-  if (kind_.kind() == Eraser::Kind::EdgeCase) {
-    std::string line;
-    objects_.reading(reading, line);
-    if (line.ends_with('\n')) line.pop_back();
-    text = behind_names(line);
-    return true;
-  }
-  const wire::Value& value = reading.value;
-  const bool is_number = value.type == wire::ValueType::Float64 ||
-                         value.type == wire::ValueType::Int64 ||
-                         value.type == wire::ValueType::Bool;
-  std::string line;
-  lines_.reading(reading, line);
-  if (line.starts_with('#')) return false;
-  if (kind_.kind() == Eraser::Kind::Victoria) {
-    text = std::to_string(floor_of(*reading.time_ns, kMillisecondNs) / kMillisecondNs);
-    return is_number;
-  }
-  std::string value_text;
-  switch (value.type) {
-    case wire::ValueType::Float64: value_text = number_text(value.float64); break;
-    case wire::ValueType::Int64: value_text = std::to_string(value.int64); break;
-    case wire::ValueType::Bool: value_text = value.boolean ? "true" : "false"; break;
-    case wire::ValueType::Text: value_text = value.text; break;
-    case wire::ValueType::Bytes: return false;
-  }
-  text = row_text(*reading.time_ns, value_text);
-  return true;
-}
-
 Result<bool> Verifier::compare_some(const Series& series, const std::vector<Local>& some,
                                     const VerifyRequest& request, std::int64_t until_ns,
                                     VerifyPage& page) {
@@ -321,7 +305,7 @@ Result<bool> Verifier::compare_some(const Series& series, const std::vector<Loca
       continue;
     }
     ++page.readings;
-    VerifyPage::Hour& hour = hours[floor_of(each.time_ns, kHourNs)];
+    VerifyPage::Hour& hour = hours[window_begin_ns(each.time_ns, kHourNs)];
     ++hour.here;
     if (found.there.contains(each.as_it_is)) continue;
     Place place{series.entry.id.namespace_id, each.key};
@@ -359,124 +343,6 @@ Status Verifier::fetch_some(const Series& series, std::span<const Local> some, F
   const std::size_t half = some.size() / 2;
   EC_TRY(fetch_some(series, some.first(half), found));
   return fetch_some(series, some.subspan(half), found);
-}
-
-Result<Verifier::Answered> Verifier::fetch(const Series& series, std::int64_t first_ns,
-                                           std::int64_t last_ns) {
-  switch (kind_.kind()) {
-    case Eraser::Kind::EdgeCase: return fetch_edgecase(series, first_ns, last_ns);
-    case Eraser::Kind::Influx1: return fetch_influx(series, first_ns, last_ns);
-    default: return fetch_victoria(series, first_ns, last_ns);
-  }
-}
-
-Result<Verifier::Answered> Verifier::fetch_edgecase(const Series& series, std::int64_t first_ns,
-                                                    std::int64_t last_ns) {
-  const std::string select =
-      wire::escape_name(series.entry.device) + "/" + wire::escape_name(series.entry.sensor);
-  std::string path =
-      std::string(wire::routes::kQuery) + "?format=ndjson&ns=" +
-      wire::percent_encode(namespace_.empty() ? series.entry.namespace_name : namespace_) +
-      "&select=" + wire::percent_encode(select) +
-      "&from=" + wire::percent_encode(wire::time_text(first_ns));
-  // The last instant of time has none behind it.
-  if (last_ns != INT64_MAX) path += "&to=" + wire::percent_encode(wire::time_text(last_ns + 1));
-  HttpAnswer http;
-  const Answer answer = asked_.ask("GET", path, http);
-  if (answer.verdict != Verdict::Taken) return status_of(answer);
-  if (http.status == 403) return may_not_read();
-  std::set<std::string> lines;
-  if (http.status == 404) return Answered(std::move(lines));
-  if (http.status != 200)
-    return unavailable("the target answers " + std::to_string(http.status) + " to a query");
-  if (http.is_cut) return Answered();
-  std::string_view rest = http.body;
-  while (!rest.empty()) {
-    const std::size_t end = std::min(rest.find('\n'), rest.size());
-    lines.emplace(behind_names(rest.substr(0, end)));
-    rest.remove_prefix(std::min(end + 1, rest.size()));
-  }
-  return Answered(std::move(lines));
-}
-
-Result<Verifier::Answered> Verifier::fetch_influx(const Series& series, std::int64_t first_ns,
-                                                  std::int64_t last_ns) {
-  InfluxAsker influx(asked_);
-  const std::string database = database_.empty() ? series.entry.namespace_name : database_;
-  std::set<std::string> found;
-  bool is_there = false, is_refused = false;
-  std::string which;
-  Answer answer = influx.find_database(database, is_there, is_refused);
-  if (answer.verdict == Verdict::Taken && is_there && !is_refused) {
-    answer = influx.series_condition(database, series.identity.measurement, series.identity.tags,
-                                     which, is_refused);
-  }
-  if (answer.verdict != Verdict::Taken) return status_of(answer);
-  if (is_refused) return may_not_read();
-  if (!is_there) return Answered(std::move(found));
-  InfluxRows rows;
-  answer = influx.query(database,
-                        "SELECT " + InfluxAsker::name_text(series.identity.field) + " FROM " +
-                            InfluxAsker::name_text(series.identity.measurement) + which +
-                            (which.empty() ? " WHERE " : " AND ") + "time >= " +
-                            std::to_string(first_ns) + " AND time <= " + std::to_string(last_ns),
-                        rows);
-  if (rows.is_cut) return Answered();
-  if (answer.verdict != Verdict::Taken) return status_of(answer);
-  if (rows.is_refused) return may_not_read();
-  for (const auto& row : rows.values) {
-    if (row.size() < 2) continue;
-    found.insert(row[0] + " " + row[1]);
-    // A float without decimals, or with other ones.
-    double number = 0;
-    const char* const end = row[1].data() + row[1].size();
-    const auto read = std::from_chars(row[1].data(), end, number);
-    if (read.ec == std::errc() && read.ptr == end) found.insert(row[0] + " " + number_text(number));
-  }
-  return Answered(std::move(found));
-}
-
-Result<Verifier::Answered> Verifier::fetch_victoria(const Series& series, std::int64_t first_ns,
-                                                    std::int64_t last_ns) {
-  const std::string& measurement = series.identity.measurement;
-  std::map<std::string, std::string> labels;
-  for (const auto& [key, value] : series.identity.tags) labels[key] = value;
-  labels["db"] = database_.empty() ? series.entry.namespace_name : database_;
-  labels["__name__"] =
-      measurement.empty() ? series.identity.field : measurement + "_" + series.identity.field;
-  std::string selector;
-  for (const auto& [key, value] : labels)
-    selector += (selector.empty() ? "{" : ",") + label_text(key, value);
-  const auto seconds = [](std::int64_t time_ns) {
-    const std::int64_t ms = floor_of(time_ns, kMillisecondNs) / kMillisecondNs;
-    return std::to_string(ms / 1000) + "." + std::to_string(1000 + ms % 1000).substr(1);
-  };
-  HttpAnswer http;
-  const Answer answer =
-      asked_.ask("GET",
-                 "/api/v1/export?start=" + seconds(first_ns) + "&end=" + seconds(last_ns) +
-                     "&match[]=" + wire::percent_encode(selector + "}"),
-                 http);
-  if (answer.verdict != Verdict::Taken) return status_of(answer);
-  if (http.status == 403) return may_not_read();
-  if (http.status != 200)
-    return unavailable("the target answers " + std::to_string(http.status) + " to an export");
-  if (http.is_cut) return Answered();
-  std::set<std::string> times;
-  std::string_view rest = http.body;
-  while (!rest.empty()) {
-    const std::size_t end = std::min(rest.find('\n'), rest.size());
-    const Json json = Json::parse(rest.substr(0, end), nullptr, false);
-    rest.remove_prefix(std::min(end + 1, rest.size()));
-    // Other series may have these labels and more.
-    if (!json.is_object() || !json.contains("metric") || json["metric"].size() != labels.size() ||
-        !json.contains("timestamps")) {
-      continue;
-    }
-    for (const Json& each : json["timestamps"])
-      if (each.is_number_integer()) times.insert(std::to_string(each.get<std::int64_t>()));
-  }
-  return Answered(std::move(times));
 }
 
 }  // namespace edgecase::forward

@@ -54,6 +54,7 @@ Json target_json(const HttpContext& context, const TargetStatus& status) {
           {"cannot_erase", status.cannot_erase.empty() ? Json(nullptr) : Json(status.cannot_erase)},
           {"oldest_waiting", status.oldest_ns ? Json(wire::time_text(*status.oldest_ns)) : Json()},
           {"unsent", unsent_json(status)},
+          {"thinned_sent", status.thinned_sent},
           {"unfit", status.totals.unfit},
           {"not_kept", status.totals.not_kept}};
 }
@@ -373,6 +374,10 @@ std::string forward_metrics(const HttpContext& context) {
              [](const TargetStatus& each) { return each.totals.unfit; }},
       Number{"edgecase_forward_not_kept_total", "Readings that it took and did not keep.",
              [](const TargetStatus& each) { return each.totals.not_kept; }},
+      Number{"edgecase_forward_thinned_sent_total",
+             "Of the readings that became windows before a target had them: those whose windows it "
+             "has.",
+             [](const TargetStatus& each) { return each.thinned_sent; }},
       Number{"edgecase_forward_failures_total", "Batches that did not get through.",
              [](const TargetStatus& each) { return each.failed_requests; }}};
   std::string text;

@@ -57,6 +57,12 @@ class UnsentReadings {
   // they are counted, `weight` times. Looks at the store. Any thread.
   virtual void count_leaving(Leaving why, const catalog::SeriesEntry& series, std::int64_t from_ns,
                              std::int64_t to_ns, std::uint64_t weight) = 0;
+  // The same of readings of the series before that time, which become windows with `batch`: these
+  // are to go in their place, and `batch` says so. Errors: the engine's.
+  virtual Status leave_thinned(const catalog::SeriesEntry& series, std::int64_t before_ns,
+                               WriteBatch& batch) = 0;
+  // It is written.
+  virtual void left_thinned() = 0;
   // From that time on readings wait for a target that spares them; INT64_MAX: none do. Any thread.
   virtual std::int64_t waits_from_ns(const catalog::SeriesEntry& series) const = 0;
   // The same of all series.

@@ -432,10 +432,10 @@ Result<bool> TierMaker::make_piece(const Task& task, std::span<const catalog::Ti
   retention::TierMarks::append(retention_.records(), id, mark, batch);
   const KeyRange gone = readings_before(id, before_ns);
   batch.remove_range(id.namespace_id, gone.lower, gone.upper);
-  if (unsent_ != nullptr)
-    unsent_->count_leaving(retention::Leaving::Thinned, task.series, INT64_MIN, before_ns, 1);
+  if (unsent_ != nullptr) EC_TRY(unsent_->leave_thinned(*found, before_ns, batch));
   EC_TRY(engine_.write(batch, Durability::Sync));
   retention_.marks().set(id, mark);
+  if (unsent_ != nullptr) unsent_->left_thinned();
   if (events_.made) events_.made(*found, made);
   held_ = engine_.held_snapshots();
   hidden_ns_ = engine_.expiry_now_ns();

@@ -18,9 +18,11 @@ const states = {
 
 const wordsOf = ({state, why}) => `${states[state]?.[0] ?? state}${why ? `: ${why}` : ""}`;
 
-// What went here before a target had it: "1,200: 1,000 expired, 200 evicted".
-function unsentOf({unsent = {}}) {
-  const parts = Object.entries(unsent).filter(([, number]) => number > 0);
+// What went here before a target had it, or windows of it: "1,200: 1,000 expired, 200 evicted".
+function unsentOf({unsent = {}, thinned_sent: sent = 0}) {
+  const parts = Object.entries(unsent)
+    .map(([reason, number]) => [reason, reason === "thinned" ? Math.max(number - sent, 0) : number])
+    .filter(([, number]) => number > 0);
   const sum = parts.reduce((all, [, number]) => all + number, 0);
   const reasons = parts.map(([reason, number]) => `${count(number)} ${reason}`).join(", ");
   return parts.length === 0 ? "0" : `${count(sum)}: ${reasons}`;

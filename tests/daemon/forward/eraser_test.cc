@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <set>
+
 #include "forward/http_client.h"
 
 namespace edgecase::forward {
@@ -304,6 +306,100 @@ TEST_CASE("eraser: fences of all certificates are lifted, or it is said why not"
         std::pair(Verdict::Taken, std::string("the token may not lift fences there")));
   CHECK(lifted_with(500).first == Verdict::Later);
   CHECK(lifted_with(302).first == Verdict::Later);
+}
+
+constexpr std::int64_t kWindowNs = 60'000'000'000;
+
+// Windows of a minute, from 10 minutes to 20, went of the series of that number.
+struct SomeWindows final : WindowsThere {
+  std::set<std::string> series;  // sensors that there are here
+  bool is_damaged = false;
+
+  Result<SentWindows> of(const catalog::SeriesId& id) const override {
+    if (is_damaged) return corruption("damaged");
+    SentWindows sent;
+    if (id.sensor == 7) sent.note({10 * kWindowNs, 20 * kWindowNs, kWindowNs, kAllWindowColumns});
+    return sent;
+  }
+  Result<bool> has_any() const override { return true; }
+  bool is_series(const std::string&, const std::string&, const std::string& sensor) const override {
+    return series.contains(sensor);
+  }
+};
+
+struct ColumnsBench : EraserBench {
+  explicit ColumnsBench(const char* to) : EraserBench(to) {
+    eraser.emplace(scripted, settings, config::parse_forward(settings).value(), Shape(), &windows);
+    scripted.rules = {{"/api/v1/erase?", 404, kNotFound}};
+    name = series("a", "cpu", "idle");
+    name.id = {.namespace_id = 1, .device = 1, .sensor = 7};
+  }
+  void erase_range(std::int64_t from_ns, std::int64_t to_ns) {
+    order.has_all_times = false;
+    order.range = {from_ns, to_ns};
+    REQUIRE(erase({name}).verdict == Verdict::Taken);
+  }
+
+  SomeWindows windows;
+  ErasedName name;
+};
+
+TEST_CASE("eraser: columns that went in the place of readings go with them") {
+  ColumnsBench whole(kEdgeCase);
+  REQUIRE(whole.erase({whole.name}).verdict == Verdict::Taken);
+  REQUIRE(whole.scripted.asked.size() == 1);
+  CHECK(whole.scripted.was_asked("select=a/cpu.idle&select=a/cpu.idle_count&"));
+  CHECK(whole.result.step == ErasureStep::Confirmed);
+  ColumnsBench other(kEdgeCase);
+  other.name.id.sensor = 8;
+  REQUIRE(other.erase({other.name}).verdict == Verdict::Taken);
+  CHECK_FALSE(other.scripted.was_asked("idle_count"));
+  // Where no window went, a range asks for none.
+  ColumnsBench later(kEdgeCase);
+  later.erase_range(30 * kWindowNs, 40 * kWindowNs);
+  CHECK_FALSE(later.scripted.was_asked("idle_count"));
+}
+
+TEST_CASE("eraser: a window that a range cuts goes whole, and nothing beside it") {
+  ColumnsBench bench(kEdgeCase);
+  bench.erase_range(15 * kWindowNs + 1, 16 * kWindowNs + 1);
+  REQUIRE(bench.scripted.asked.size() == 2);
+  CHECK(bench.scripted.asked[0].find("select=a/cpu.idle&") != std::string::npos);
+  CHECK(bench.scripted.asked[0].find("from=1970-01-01T00:15:00.000000001Z") != std::string::npos);
+  CHECK(bench.scripted.asked[0].find("idle_max") != std::string::npos);
+  CHECK(bench.scripted.asked[1].find("select=a/cpu.idle&") == std::string::npos);
+  CHECK(bench.scripted.asked[1].find("from=1970-01-01T00:15:00.000000000Z") != std::string::npos);
+  CHECK(bench.scripted.asked[1].find("to=1970-01-01T00:15:00.000000001Z") != std::string::npos);
+  CHECK(bench.scripted.asked[1].find("idle_max") != std::string::npos);
+  ColumnsBench even(kEdgeCase);
+  even.erase_range(15 * kWindowNs, 16 * kWindowNs + 1);
+  CHECK(even.scripted.asked.size() == 1);
+}
+
+TEST_CASE("eraser: columns of a name that a series here has now stay, and that is told") {
+  ColumnsBench bench(kEdgeCase);
+  bench.windows.series = {"cpu.idle_min"};
+  REQUIRE(bench.erase({bench.name}).verdict == Verdict::Taken);
+  CHECK(bench.scripted.was_asked("idle_max"));
+  CHECK_FALSE(bench.scripted.was_asked("idle_min"));
+  CHECK(bench.result.step == ErasureStep::NotPossible);
+  ColumnsBench damaged(kEdgeCase);
+  damaged.windows.is_damaged = true;
+  REQUIRE(damaged.erase({damaged.name}).verdict == Verdict::Taken);
+  CHECK(damaged.scripted.was_asked("select=a/cpu.idle&"));
+  CHECK(damaged.result.step == ErasureStep::NotPossible);
+}
+
+TEST_CASE("eraser: of what has gone here columns are asked for by all names that they may have") {
+  ColumnsBench bench(kEdgeCase);
+  bench.name.id = {};
+  bench.name.is_gone = true;
+  bench.name.identity.clear();
+  bench.name.sensor = "t{room=x}";
+  REQUIRE(bench.erase({bench.name}).verdict == Verdict::Taken);
+  CHECK(bench.scripted.was_asked("t_min{room=x}"));
+  CHECK(bench.scripted.was_asked("t.value_min{room=x}"));
+  CHECK(bench.result.step == ErasureStep::Confirmed);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "auth/hashing.h"
 #include "daemon/erase/erase_room.h"
 
 namespace edgecase::forward {
@@ -285,6 +286,36 @@ TEST_CASE("erasures: fences are lifted where they were made, after the erasure, 
   CHECK_FALSE(store.erasures->next_lift("hub"));
   CHECK(store.erasures->of(number).value()[0].step == ErasureStep::Confirmed);
   CHECK(store.erasures->lift(99).ok());  // it went nowhere
+}
+
+// What was written once is read for good.
+TEST_CASE("erasures: one of version 1, whose names have no numbers, is told") {
+  Travels t;
+  WriteBatch batch;
+  const NamespaceId id = t.records->made_id().value();
+  const Bytes key = auth::make_seal_key(t.room.random);
+  Bytes number("\0\0\0\0\0\0\0\x07", 8);
+  batch.put(id, "K" + number, key);
+  const Bytes names(
+      "\0\0\0\0\x07"
+      "default\0\0\0\x01"
+      "a\0\0\0\x01"
+      "t\0\0\0\0",
+      26);
+  batch.put(id, "N" + number + Bytes(4, '\0'), auth::seal(key, 0, names));
+  batch.put(
+      id, "E" + number,
+      R"({"version":1,"asked":1,"all":true,"from":0,"copies":false,"chunks":1,)"
+      R"("targets":[{"name":"hub","step":"waiting","why":"","certificates":[],"answered":0}]})");
+  REQUIRE(t.room.engine.write(batch, Durability::Sync).ok());
+  t.restart();
+  const auto order = t.erasures->next("hub");
+  REQUIRE(order);
+  const auto read = t.erasures->names(*order, 0);
+  REQUIRE_MESSAGE(read.ok(), read.status().to_string());
+  REQUIRE(read->size() == 1);
+  CHECK((*read)[0].sensor == "t");
+  CHECK((*read)[0].id.sensor == 0);
 }
 
 }  // namespace

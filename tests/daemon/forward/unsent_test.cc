@@ -39,7 +39,7 @@ struct Store {
   }
   void sent() {
     cursor = Cursor(room.engine.committed());
-    unsent.set_cursor("hub", cursor);
+    unsent.set_cursor("hub", cursor, cursor);
   }
   std::uint64_t counted(Leaving why) {
     totals.unsent = {};
@@ -182,7 +182,8 @@ TEST_CASE("unsent: what expires while nothing runs is counted at the start, once
     store.room.engine.set_expiry_now_ns(kNow + kSecond);
     REQUIRE(after->look().ok());
     CHECK(counted(*after) == 0);
-    after->set_cursor("hub", Cursor(store.room.engine.committed()));
+    const Cursor all(store.room.engine.committed());
+    after->set_cursor("hub", all, all);
     store.room.write("b", "t", kNow - 15 * kMinute);
     store.room.engine.set_expiry_now_ns(kNow + 2 * kSecond);
     REQUIRE(after->look().ok());
@@ -266,7 +267,7 @@ TEST_CASE("unsent: what goes is counted of those that lack it, behind the place 
   const auto id = entry_of("b").id;
   cursor.fresh_part(store.room.engine.committed(),
                     Place{id.namespace_id, wire::make_reading_key({id.device, id.sensor, kNow})});
-  store.unsent.set_cursor("hub", cursor);
+  store.unsent.set_cursor("hub", cursor, cursor);
   CHECK(count("a", INT64_MIN, INT64_MAX) == 0);
   CHECK(count("b", INT64_MIN, INT64_MAX) == 4);
   store.room.write("a", "t", kNow + 9);

@@ -1,0 +1,318 @@
+#include "forward/thinned.h"
+
+#include <algorithm>
+
+#include "catalog/tier_spaces.h"
+#include "forward/series_names.h"
+#include "forward/windows.h"
+#include "query/tier_windows.h"
+
+namespace edgecase::forward {
+namespace {
+
+constexpr char kOwed = 'W', kSent = 'X';
+constexpr std::uint8_t kWindowsVersion = 1;
+constexpr std::size_t kSeriesBytes = 12;
+
+Bytes prefix_of(char kind, const std::string& name) {
+  return Bytes(1, kind) + name + '\0';
+}
+
+Bytes key_of(char kind, const std::string& name, const catalog::SeriesId& id) {
+  Bytes key = prefix_of(kind, name);
+  append_number(id.namespace_id, key);
+  append_number(id.device, key);
+  append_number(id.sensor, key);
+  return key;
+}
+
+Status broken() {
+  return corruption("what goes to a target as windows is not what was written");
+}
+
+Status check_version(std::uint8_t version) {
+  return version == kWindowsVersion
+             ? ok()
+             : unsupported("what goes to a target as windows is of a newer version of EdgeCase");
+}
+
+Result<OwedWindows> decode_owed(ByteView bytes) {
+  OwedWindows owed;
+  std::uint8_t version = 0;
+  if (!take_number(bytes, version)) return broken();
+  EC_TRY(check_version(version));
+  if (!take_number(bytes, owed.from_ns) || !take_number(bytes, owed.to_ns) ||
+      !take_number(bytes, owed.readings) || !bytes.empty() || owed.from_ns > owed.to_ns)
+    return broken();
+  return owed;
+}
+
+Result<SentWindows> decode_sent(ByteView bytes) {
+  SentWindows sent;
+  std::uint8_t version = 0;
+  if (!take_number(bytes, version)) return broken();
+  EC_TRY(check_version(version));
+  if (!take_number(bytes, sent.done_to_ns) || !take_number(bytes, sent.readings)) return broken();
+  while (!bytes.empty()) {
+    SentWindows::Span span;
+    if (!take_number(bytes, span.begin_ns) || !take_number(bytes, span.end_ns) ||
+        !take_number(bytes, span.every_ns) || !take_number(bytes, span.columns) ||
+        span.begin_ns >= span.end_ns || span.every_ns <= 0 ||
+        sent.spans.size() == SentWindows::kSpansMax)
+      return broken();
+    sent.spans.push_back(span);
+  }
+  return sent;
+}
+
+template <typename Decoded>
+Result<std::optional<Decoded>> get(Engine& engine, NamespaceId id, const Bytes& key,
+                                   Result<Decoded> (*decode)(ByteView)) {
+  if (id == 0) return std::optional<Decoded>();
+  ReadOptions options;
+  options.fill_cache = false;
+  const auto value = engine.get(id, key, options);
+  if (value.status().code() == StatusCode::NotFound) return std::optional<Decoded>();
+  EC_TRY(value.status());
+  EC_ASSIGN_OR_RETURN(Decoded decoded, decode(*value));
+  return std::optional<Decoded>(std::move(decoded));
+}
+
+std::int64_t plus(std::int64_t time_ns, std::int64_t span_ns) {
+  std::int64_t result = 0;
+  return __builtin_add_overflow(time_ns, span_ns, &result) ? INT64_MAX : result;
+}
+
+// The first window of that length that begins then or later.
+std::int64_t next_begin_ns(std::int64_t time_ns, std::int64_t every_ns) {
+  const std::int64_t begin_ns = window_begin_ns(time_ns, every_ns);
+  return begin_ns == time_ns ? time_ns : plus(begin_ns, every_ns);
+}
+
+}  // namespace
+
+bool SentWindows::note(const Span& span) {
+  for (Span& each : spans) {
+    if (each.every_ns != span.every_ns || each.columns != span.columns) continue;
+    // Where nothing of another kind lies between the two, they are one: there is nothing else.
+    const std::int64_t begin_ns = std::min(each.begin_ns, span.begin_ns);
+    const std::int64_t end_ns = std::max(each.end_ns, span.end_ns);
+    const bool is_alone = std::none_of(spans.begin(), spans.end(), [&](const Span& other) {
+      return &other != &each && other.begin_ns < end_ns && other.end_ns > begin_ns;
+    });
+    if (!is_alone) continue;
+    each.begin_ns = begin_ns;
+    each.end_ns = end_ns;
+    return true;
+  }
+  if (spans.size() == kSpansMax) return false;
+  spans.insert(
+      std::upper_bound(spans.begin(), spans.end(), span,
+                       [](const Span& a, const Span& b) { return a.begin_ns < b.begin_ns; }),
+      span);
+  return true;
+}
+
+const SentWindows::Span* SentWindows::find(std::int64_t begin_ns) const {
+  // Where a rule made windows longer, the longer one came later, in the place of the other.
+  const auto found = std::find_if(spans.rbegin(), spans.rend(), [begin_ns](const Span& each) {
+    return each.begin_ns <= begin_ns && begin_ns < each.end_ns &&
+           window_begin_ns(begin_ns, each.every_ns) == begin_ns;
+  });
+  return found == spans.rend() ? nullptr : &*found;
+}
+
+Status Thinned::owe(const std::string& name, const catalog::SeriesId& id, std::int64_t from_ns,
+                    std::int64_t to_ns, std::uint64_t readings, WriteBatch& batch) {
+  EC_ASSIGN_OR_RETURN(const NamespaceId records, records_.made_id());
+  const Bytes key = key_of(kOwed, name, id);
+  auto known = get(engine_, records, key, decode_owed);
+  // Damage keeps no readings from becoming windows.
+  if (known.status().code() == StatusCode::Corruption) known = std::optional<OwedWindows>();
+  EC_ASSIGN_OR_RETURN(const auto before, std::move(known));
+  OwedWindows owed{from_ns, to_ns, readings};
+  if (before) {
+    auto went = this->sent(name, id);
+    if (went.status().code() == StatusCode::Corruption) went = SentWindows();
+    EC_ASSIGN_OR_RETURN(const SentWindows sent, std::move(went));
+    if (sent.done_to_ns < before->to_ns) owed.from_ns = std::min(from_ns, before->from_ns);
+    owed.to_ns = std::max(to_ns, before->to_ns);
+    owed.readings += before->readings;
+  }
+  Bytes value;
+  append_number(kWindowsVersion, value);
+  append_number(owed.from_ns, value);
+  append_number(owed.to_ns, value);
+  append_number(owed.readings, value);
+  batch.put(records, key, value);
+  return ok();
+}
+
+Result<std::vector<Thinned::Owed>> Thinned::owed(const std::string& name,
+                                                 const std::optional<catalog::SeriesId>& behind,
+                                                 std::size_t most) const {
+  std::vector<Owed> some;
+  const NamespaceId records = records_.id();
+  if (records == 0) return some;
+  const Bytes prefix = prefix_of(kOwed, name);
+  catalog::KeySpan keys = catalog::span_of_prefix(records, prefix);
+  if (behind) keys.lower = key_of(kOwed, name, *behind) + '\0';
+  ReadOptions options = without_damaged();
+  options.fill_cache = false;
+  EC_ASSIGN_OR_RETURN(const auto each, engine_.scan(records, {keys.lower, keys.upper}, options));
+  for (; each->valid() && some.size() < most; each->next()) {
+    ByteView key = each->key().substr(prefix.size());
+    Owed owed;
+    if (key.size() != kSeriesBytes || !take_number(key, owed.first.namespace_id) ||
+        !take_number(key, owed.first.device) || !take_number(key, owed.first.sensor))
+      return broken();
+    const ByteView value = each->value();
+    if (!each->valid()) break;
+    EC_ASSIGN_OR_RETURN(owed.second, decode_owed(value));
+    some.push_back(owed);
+  }
+  EC_TRY(each->status());
+  return some;
+}
+
+Result<SentWindows> Thinned::sent(const std::string& name, const catalog::SeriesId& id) const {
+  EC_ASSIGN_OR_RETURN(auto sent, get(engine_, records_.id(), key_of(kSent, name, id), decode_sent));
+  return sent ? *std::move(sent) : SentWindows();
+}
+
+Result<std::optional<std::uint64_t>> Thinned::sent_readings(const std::string& name) const {
+  const auto decode = [](ByteView bytes) -> Result<std::uint64_t> {
+    std::uint8_t version = 0;
+    std::uint64_t readings = 0;
+    if (!take_number(bytes, version)) return broken();
+    EC_TRY(check_version(version));
+    if (!take_number(bytes, readings) || !bytes.empty()) return broken();
+    return readings;
+  };
+  return get<std::uint64_t>(engine_, records_.id(), prefix_of(kSent, name), +decode);
+}
+
+Status Thinned::write(const std::string& name, const std::vector<Sent>& some,
+                      std::uint64_t readings) {
+  EC_ASSIGN_OR_RETURN(const NamespaceId records, records_.made_id());
+  WriteBatch batch;
+  for (const auto& [id, sent] : some) {
+    Bytes value;
+    append_number(kWindowsVersion, value);
+    append_number(sent.done_to_ns, value);
+    append_number(sent.readings, value);
+    for (const SentWindows::Span& each : sent.spans) {
+      for (const std::int64_t number : {each.begin_ns, each.end_ns, each.every_ns})
+        append_number(number, value);
+      append_number(each.columns, value);
+    }
+    batch.put(records, key_of(kSent, name, id), value);
+  }
+  Bytes value;
+  append_number(kWindowsVersion, value);
+  append_number(readings, value);
+  batch.put(records, prefix_of(kSent, name), value);
+  return engine_.write(batch, Durability::Sync);
+}
+
+Status Thinned::remove(const std::string& name, const std::vector<catalog::SeriesId>& some) {
+  if (some.empty() || records_.id() == 0) return ok();
+  WriteBatch batch;
+  for (const catalog::SeriesId& id : some)
+    for (const char kind : {kOwed, kSent}) batch.remove(records_.id(), key_of(kind, name, id));
+  return engine_.write(batch, Durability::Async);
+}
+
+Status Thinned::forget(const std::string& name) {
+  if (records_.id() == 0) return ok();
+  WriteBatch batch;
+  for (const char kind : {kOwed, kSent}) {
+    const catalog::KeySpan all = catalog::span_of_prefix(records_.id(), prefix_of(kind, name));
+    batch.remove_range(records_.id(), all.lower, all.upper);
+  }
+  return engine_.write(batch, Durability::Sync);
+}
+
+Status each_window(Engine& engine, const catalog::SeriesId& id, std::int64_t every_ns,
+                   std::int64_t from_ns, std::int64_t to_ns,
+                   const std::shared_ptr<const Snapshot>& snapshot,
+                   const std::function<bool(const wire::Window& window)>& take) {
+  const auto spaces = catalog::tier_spaces_of(engine, id.namespace_id);
+  const auto space = std::find_if(spaces.begin(), spaces.end(),
+                                  [=](const auto& each) { return each.every_ns == every_ns; });
+  if (space == spaces.end()) return ok();
+  ReadOptions options = without_damaged();
+  options.fill_cache = false;
+  options.snapshot = snapshot;
+  // To the last one: the mark may lie within it.
+  EC_ASSIGN_OR_RETURN(const auto windows,
+                      query::TierWindows::open(engine, *space, id, from_ns, std::nullopt,
+                                               query::kAllTierColumns, options));
+  for (; windows->valid() && windows->window().begin_ns < to_ns; windows->next()) {
+    wire::Window window = windows->window();
+    window.every_ns = every_ns;
+    if (!take(window)) break;
+  }
+  return windows->status();
+}
+
+// A tier has a time whole while none of what it had of it has expired: up to there, to the end of
+// a window of the next tier, that one has it.
+//
+//   1h, for ever  ├───────┼───────┤
+//   1m, 90 d              ├┼┼┼┼┼┼┼┼┼┼┼┼┤
+//                     90 days ago      mark
+Status each_finest_window(Engine& engine, const retention::RetentionService& rules,
+                          const catalog::SeriesEntry& series, std::int64_t from_ns,
+                          std::int64_t to_ns, const std::shared_ptr<const Snapshot>& snapshot,
+                          const std::function<bool(const wire::Window& window)>& take) {
+  const std::vector<std::int64_t> lengths = rules.marks().find(series.id).every_ns;
+  const wire::Keeping keeping = rules.keeping(series);
+  const std::int64_t now_ns = engine.expiry_now_ns();
+  std::vector<std::int64_t> whole_from_ns(lengths.size(), INT64_MIN);
+  for (std::size_t i = lengths.size(); i-- > 1;) {
+    const auto rule =
+        std::find_if(keeping.tiers.begin(), keeping.tiers.end(),
+                     [&](const wire::Tier& each) { return each.every_ns == lengths[i - 1]; });
+    std::int64_t begin_ns = 0;
+    const bool is_forever = rule == keeping.tiers.end() || rule->keep_ns == kRetentionForever ||
+                            __builtin_sub_overflow(now_ns, rule->keep_ns, &begin_ns);
+    whole_from_ns[i - 1] =
+        std::max(whole_from_ns[i], is_forever ? INT64_MIN : next_begin_ns(begin_ns, lengths[i]));
+  }
+  bool is_over = false;
+  for (std::size_t i = lengths.size(); i-- > 0 && !is_over;) {
+    const std::int64_t begin_ns = std::max(from_ns, whole_from_ns[i]);
+    const std::int64_t end_ns = i == 0 ? to_ns : std::min(to_ns, whole_from_ns[i - 1]);
+    if (begin_ns >= end_ns) continue;
+    EC_TRY(each_window(engine, series.id, lengths[i], window_begin_ns(begin_ns, lengths[i]), end_ns,
+                       snapshot, [&](const wire::Window& window) {
+                         is_over = !take(window);
+                         return !is_over;
+                       }));
+  }
+  return ok();
+}
+
+wire::Keeping keeping_of_columns(const wire::Keeping& keeping, std::int64_t every_ns) {
+  auto tier = std::find_if(keeping.tiers.begin(), keeping.tiers.end(),
+                           [=](const wire::Tier& each) { return each.every_ns >= every_ns; });
+  if (tier == keeping.tiers.end()) {
+    if (keeping.tiers.empty()) return keeping;
+    --tier;
+  }
+  wire::Keeping of_columns{tier->keep_ns, {tier + 1, keeping.tiers.end()}};
+  return of_columns;
+}
+
+WindowColumns free_columns(const catalog::Catalog& catalog, const catalog::SeriesEntry& series) {
+  WindowColumns free = 0;
+  for (const wire::WindowColumn column : wire::kWindowColumns) {
+    const catalog::SeriesEntry called = column_of(series, column);
+    if (!catalog.find(called.namespace_name, called.device, called.sensor).ok())
+      free |= column_bit(column);
+  }
+  return free;
+}
+
+}  // namespace edgecase::forward
