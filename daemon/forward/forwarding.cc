@@ -87,8 +87,8 @@ Result<std::unique_ptr<Forwarding>> Forwarding::open(
   made.tell_erasures();
   made.tell_unsent();
   // What is readable still has expired meanwhile: nobody reads it before the engine's time follows.
-  made.look();
-  made.look();
+  const bool is_found = made.look();
+  made.look(!is_found);
   return forwarding;
 }
 
@@ -191,12 +191,13 @@ void Forwarding::tell_unsent() {
   unsent_.set_targets(std::move(all));
 }
 
-void Forwarding::look() {
-  const Status looked = unsent_.look();
-  if (looked.ok() || looked.code() == StatusCode::Cancelled) return;
+bool Forwarding::look(bool finds) {
+  const Status looked = unsent_.look(finds);
+  if (looked.ok() || looked.code() == StatusCode::Cancelled) return looked.ok();
   parts_.logger.log_keyed(
       observe::LogLevel::Warning, "forward", "unsent",
       "what waits for targets may go before it is sent, uncounted: " + looked.to_string());
+  return false;
 }
 
 // Nobody else looks after what goes where a target is not configured.

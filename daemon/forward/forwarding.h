@@ -242,7 +242,7 @@ class Forwarding {
   void set_aside() EC_REQUIRES(mutex_);
   void tell_erasures() EC_REQUIRES(mutex_);
   void tell_unsent() EC_REQUIRES(mutex_);
-  void look();
+  bool look(bool finds = true);  // whether it saw all of it
   void watch() EC_EXCLUDES(mutex_);
   // NotFound: no such target; it is not configured.
   Result<std::shared_ptr<Target>> find(const std::string& name) const EC_EXCLUDES(mutex_);

@@ -259,7 +259,7 @@ void Unsent::count_dropped(const std::string& namespace_name) {
   }
 }
 
-Status Unsent::look() {
+Status Unsent::look(bool finds) {
   const std::int64_t begun_ns = clock_.boot_ns();
   const CommitPosition committed = engine_.committed();
   const bool is_first = seen_ == 0;
@@ -282,7 +282,7 @@ Status Unsent::look() {
     }
     if (!state.is_behind) {
       state.oldest_ns = INT64_MAX;
-    } else {
+    } else if (finds) {
       note(find_oldest(state));
     }
     state.looked_ns = now_ns;

@@ -105,8 +105,9 @@ class Unsent final : public retention::UnsentReadings {
   std::optional<std::int64_t> oldest_ns(const std::string& target) const EC_EXCLUDES(mutex_);
 
   // Errors: the engine's; the rest is done all the same. At the start twice: what went meanwhile
-  // is foreseen, then counted.
-  Status look() EC_EXCLUDES(mutex_);
+  // is foreseen, then counted. `finds`: false where the last look found the oldest that waits, and
+  // nothing came or was sent since; each series is asked for it.
+  Status look(bool finds = true) EC_EXCLUDES(mutex_);
   std::int64_t look_again_in_ns() const { return look_again_in_ns_; }
   void stop() { is_stopping_ = true; }
 
