@@ -3,11 +3,14 @@
 #include <algorithm>
 #include <exception>
 #include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "auth/token_store.h"
 #include "http/request_head.h"
 #include "wire/contract.h"
+#include "wire/names.h"
 #include "wire/time_text.h"
 
 namespace edgecase::http {
@@ -239,6 +242,21 @@ bool knows(const Route& route, std::string_view name) {
   return false;
 }
 
+Status unknown_parameter(const Route& route, const std::string& name) {
+  std::string message = "unknown parameter \"" + name + "\", ";
+  std::vector<std::string_view> known;
+  std::string all;
+  for (std::string_view rest = route.parameters; !rest.empty();) {
+    const std::string_view key = next_word(rest);
+    known.push_back(key.substr(0, key.find_first_of("@!")));
+    all += " " + std::string(known.back());
+  }
+  if (known.empty()) return invalid_argument(message + "there is none here");
+  const std::string_view near = wire::nearest_word(name, known);
+  return invalid_argument(
+      message + (near.empty() ? "one of" + all : "did you mean " + std::string(near) + "?"));
+}
+
 }  // namespace
 
 const Route* find_route(std::string_view method, std::string_view path) {
@@ -258,7 +276,7 @@ std::string_view fixed_part(std::string_view path) {
 
 Status check_parameters(const Route& route, const Parameters& parameters) {
   for (const auto& [name, value] : parameters) {
-    if (!knows(route, name)) return invalid_argument("unknown parameter \"" + name + "\"");
+    if (!knows(route, name)) return unknown_parameter(route, name);
   }
   return ok();
 }

@@ -50,6 +50,15 @@ TEST_CASE("route table: a misspelt parameter is refused, but where others are ig
     CHECK(names_it == !ignores);
     if (!ignores) CHECK(answer.status == 400);
   }
+  const auto told = [](const char* path, const char* name) {
+    return check_parameters(*find_route("GET", path), {{name, "1"}}).message();
+  };
+  CHECK(told(wire::routes::kQuery, "selct") == "unknown parameter \"selct\", did you mean select?");
+  const std::string all = told(wire::routes::kQuery, "series");
+  CHECK(all.starts_with("unknown parameter \"series\", one of "));
+  CHECK(all.find(" select ") != std::string::npos);
+  CHECK(all.find_first_of("@!") == std::string::npos);
+  CHECK(told(wire::routes::kOpenApi, "x") == "unknown parameter \"x\", there is none here");
 }
 
 TEST_CASE("openapi: every route and every parameter of the table is in the document") {
