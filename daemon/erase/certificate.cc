@@ -171,6 +171,7 @@ std::string encode_certificate(const Certificate& certificate) {
                {"removed_files", certificate.removed_files},
                {"overwritten_bytes", certificate.overwritten_bytes},
                {"rewritten_bytes", certificate.rewritten_bytes}};
+  if (certificate.windows != 0) json["windows"] = certificate.windows;
   if (certificate.destroyed_keys != 0) json["destroyed_keys"] = certificate.destroyed_keys;
   if (certificate.level) json["level"] = level_name(*certificate.level);
   if (!certificate.level_why.empty()) json["level_why"] = certificate.level_why;
@@ -205,6 +206,7 @@ Result<Certificate> decode_certificate(ByteView record) {
     certificate.removed_files = json.at("removed_files");
     certificate.overwritten_bytes = json.at("overwritten_bytes");
     certificate.rewritten_bytes = json.at("rewritten_bytes");
+    certificate.windows = json.value("windows", std::uint64_t{0});
     certificate.destroyed_keys = json.value("destroyed_keys", std::uint64_t{0});
     if (const auto level = json.find("level"); level != json.end()) {
       certificate.level = level_of_name(*level);

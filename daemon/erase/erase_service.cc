@@ -359,6 +359,7 @@ Result<Certificate> EraseService::erase(const auth::Principal& principal,
   plan.certificate.asked_by = principal.name;
   plan.certificate.readings = counted.amount.readings;
   plan.certificate.bytes = counted.amount.bytes;
+  plan.certificate.windows = counted.windows;
   const Fences::Closed closed = fences_->close();
   EC_ASSIGN_OR_RETURN(const EraseTarget target, resolve(principal, request));
   if (target.device_count() + target.single_series.size() > kFencesMax) return too_much(target);

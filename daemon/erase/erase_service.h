@@ -127,6 +127,7 @@ struct Certificate {
 
   std::uint64_t devices = 0, series = 0;
   std::optional<std::uint64_t> readings, bytes;  // as counted when asked; none: it was not possible
+  std::uint64_t windows = 0;                     // of tiers, that went along
   std::uint64_t rules = 0;                       // retention rules that named a device, gone too
   std::uint64_t messages = 0;                    // of `_rejected` that named one, gone too
   // Hexadecimal pseudonyms.

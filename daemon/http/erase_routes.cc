@@ -135,6 +135,7 @@ Json certificate_json(const HttpContext& context, const erase::Certificate& cert
                {"series", certificate.series},
                {"readings", number_or_null(certificate.readings)},
                {"bytes", number_or_null(certificate.bytes)},
+               {"windows", certificate.windows},
                {"retention_rules", certificate.rules},
                {"rejected_messages", certificate.messages},
                {"destroyed_keys", certificate.destroyed_keys},

@@ -141,7 +141,9 @@ class Tiers(unittest.TestCase):
         self.ok("erase", *span, "--yes")
         self.assertEqual(self.windows("1m", "count")[0].count("\n"), 1 + 119)
         self.assertEqual(self.windows("1h", "count")[0].count("\n"), 1 + 1)
-        self.ok("erase", "kitchen", "--yes")
+        self.assertIn("120 windows of tiers", self.ok("erase", "kitchen", "--yes").stdout)
+        certificates = json.loads(self.ok("erase", "--list", "--json").stdout)["erasures"]
+        self.assertEqual([each["windows"] for each in sorted(certificates, key=lambda c: c["id"])], [2, 120])
         self.assertEqual(self.windows("1h", "sum")[0].count("\n"), 1)
 
     def test_a_backup_takes_windows_along_and_a_restore_neither_loses_nor_counts_twice(self):
