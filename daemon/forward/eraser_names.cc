@@ -11,6 +11,21 @@ constexpr char kSharesName[] =
     "columns of its windows have the name of a series whose readings are to stay";
 constexpr char kUnknownLength[] = "how long the windows were that went there is not known here";
 
+// `there` becomes that column of the series.
+void name_column(const catalog::SeriesEntry& series, wire::WindowColumn column, ErasedName& there) {
+  catalog::SeriesEntry called = column_of(series, column);
+  there.sensor = std::move(called.sensor);
+  there.identity = std::move(called.identity);
+}
+
+catalog::SeriesEntry entry_of(const ErasedName& name) {
+  return {.namespace_name = name.namespace_name,
+          .device = name.device,
+          .sensor = name.sensor,
+          .id = {},
+          .identity = name.identity};
+}
+
 }  // namespace
 
 // Windows go whole.
@@ -49,11 +64,7 @@ Status Eraser::each_there(const Wish& wish, const ErasedName& name, const NameTa
     return ok();
   }
   if (!watched_.takes(name.namespace_name, name.device, name.sensor)) return ok();
-  const catalog::SeriesEntry entry = pseudonyms_.of({.namespace_name = name.namespace_name,
-                                                     .device = name.device,
-                                                     .sensor = name.sensor,
-                                                     .id = {},
-                                                     .identity = name.identity});
+  const catalog::SeriesEntry entry = pseudonyms_.of(entry_of(name));
   there.device = entry.device;
   there.sensor = entry.sensor;
   there.identity = entry.identity;
@@ -61,10 +72,8 @@ Status Eraser::each_there(const Wish& wish, const ErasedName& name, const NameTa
     if (!wish.cut_by_ns) take(there);
     return windows_ == nullptr ? ok() : each_column(wish, name, std::move(there), take, result);
   }
-  for (wire::WindowColumn column : wire::kWindowColumns) {
-    catalog::SeriesEntry called = column_of(entry, column);
-    there.sensor = std::move(called.sensor);
-    there.identity = std::move(called.identity);
+  for (const wire::WindowColumn column : wire::kWindowColumns) {
+    name_column(entry, column, there);
     take(there);
   }
   return ok();
@@ -79,13 +88,6 @@ Status Eraser::each_column(const Wish& wish, const ErasedName& name, ErasedName 
   for (const SentWindows::Span& each : sent.spans)
     if (wish.takes(each)) columns |= each.columns;
   if (columns == 0) return ok();
-  const auto entry_of = [](const ErasedName& one) {
-    return catalog::SeriesEntry{.namespace_name = one.namespace_name,
-                                .device = one.device,
-                                .sensor = one.sensor,
-                                .id = {},
-                                .identity = one.identity};
-  };
   const catalog::SeriesEntry entry = entry_of(there), here = entry_of(name);
   for (const wire::WindowColumn column : wire::kWindowColumns) {
     if ((columns & column_bit(column)) == 0) continue;
@@ -93,9 +95,7 @@ Status Eraser::each_column(const Wish& wish, const ErasedName& name, ErasedName 
       worsen(result, ErasureStep::NotPossible, kSharesName);
       continue;
     }
-    catalog::SeriesEntry called = column_of(entry, column);
-    there.sensor = std::move(called.sensor);
-    there.identity = std::move(called.identity);
+    name_column(entry, column, there);
     take(there);
   }
   return ok();

@@ -177,8 +177,12 @@ TEST_CASE("a certificate says what was true when it was made") {
   // One of an older version does not say.
   Certificate older = first;
   older.level.reset();
-  const Certificate read = decode_certificate(encode_certificate(older)).value();
+  Certificate read = decode_certificate(encode_certificate(older)).value();
   CHECK(!read.level);
+  CHECK(read.windows == 0);
+  older.windows = 7;
+  read = decode_certificate(encode_certificate(older)).value();
+  CHECK(read.windows == 7);
   CHECK(room.service->drives().look().overwrite_in_place());
   CHECK(room.service->reach_of(read).level == ErasureLevel::Physical);
   now.values = facts(2, kElsewhere, "it is btrfs");
