@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -18,7 +17,6 @@
 #include <utility>
 
 #include "output.h"
-#include "reading_output.h"
 #include "secure/tls_door.h"
 #include "wire/contract.h"
 #include "wire/escaping.h"
@@ -31,15 +29,6 @@ constexpr time_t kConnectTimeoutSeconds = 10;
 constexpr time_t kReadTimeoutSeconds = 300;
 constexpr time_t kWriteTimeoutSeconds = 60;
 constexpr std::size_t kErrorBodyMaxBytes = 64u << 10;
-
-// Once, however many answers a command asks for.
-void say_not_told() {
-  static std::atomic_flag is_said;
-  if (is_said.test_and_set()) return;
-  print_error(
-      "edgecase: CSV has no place for measurement, tags and field of some series; --format ndjson "
-      "and --format line do\n");
-}
 
 StatusCode code_of_http(int http_status) {
   switch (http_status) {
@@ -155,47 +144,6 @@ std::string path_with(std::string_view path, const Parameters& parameters) {
   return out;
 }
 
-namespace {
-
-// Hands on a body but for the report behind it, which is of this length at most.
-class BodyWithReport {
- public:
-  explicit BodyWithReport(const Receive& receive) : receive_(receive) {}
-
-  bool push(std::string_view piece) {
-    held_ += piece;
-    constexpr std::size_t kHeldBytes =
-        wire::routes::kReportMaxBytes + wire::routes::kReportLengthDigits;
-    if (held_.size() < 2 * kHeldBytes) return true;
-    const std::size_t size = held_.size() - kHeldBytes;
-    const bool goes_on = receive_(std::string_view(held_).substr(0, size));
-    held_.erase(0, size);
-    return goes_on;
-  }
-  // At the end. False: there is no report.
-  bool finish(std::string& report, bool& goes_on) {
-    constexpr std::size_t kDigits = wire::routes::kReportLengthDigits;
-    if (held_.size() < kDigits) return false;
-    const std::string_view digits = std::string_view(held_).substr(held_.size() - kDigits);
-    std::size_t size = 0;
-    for (const char c : digits) {
-      if (c < '0' || c > '9') return false;
-      size = size * 10 + static_cast<std::size_t>(c - '0');
-    }
-    if (size > held_.size() - kDigits) return false;
-    report = held_.substr(held_.size() - kDigits - size, size);
-    held_.resize(held_.size() - kDigits - size);
-    goes_on = held_.empty() || receive_(held_);
-    return true;
-  }
-
- private:
-  const Receive& receive_;
-  std::string held_;
-};
-
-}  // namespace
-
 struct DaemonClient::State {
   explicit State(const ConnectionArguments& connection) {
     if (!connection.host.empty()) {
@@ -309,35 +257,6 @@ std::string DaemonClient::answer_header(const char* name) const {
   return found == state_->answer_headers.end() ? "" : found->second;
 }
 
-std::uint64_t Losses::add(const std::string& answer) {
-  const nlohmann::json json = nlohmann::json::parse(answer, nullptr, false);
-  if (!json.is_object()) return 0;
-  std::uint64_t all = 0;
-  const auto take = [&](const char* name, std::uint64_t& sum) {
-    const auto found = json.find(name);
-    if (found == json.end() || !found->is_number_unsigned()) return;
-    sum += found->get<std::uint64_t>();
-    all += found->get<std::uint64_t>();
-  };
-  take("expired", expired);
-  take("replaced", replaced);
-  take("erased", erased);
-  take("evicted", evicted);
-  return all;
-}
-
-std::vector<std::string> Losses::texts() const {
-  std::vector<std::string> all;
-  const auto say = [&all](std::uint64_t count, const char* what) {
-    if (count > 0) all.push_back(std::to_string(count) + " " + what);
-  };
-  say(expired, "not kept: older than the retention rule of their series keeps");
-  say(replaced, "replaced by a later one of the same series and time");
-  say(erased, "not kept: their time was erased");
-  say(evicted, "not kept: their time was evicted to make room");
-  return all;
-}
-
 const std::string& DaemonClient::refusal() const {
   return state_->refusal;
 }
@@ -361,16 +280,7 @@ Status DaemonClient::get(const std::string& path, const Receive& receive) {
         has_report =
             response.get_header_value(wire::routes::kReportHeader) == wire::routes::kReportInline;
         left_out = response.get_header_value(wire::routes::kLeftOutHeader);
-        const std::string withheld = response.get_header_value(wire::routes::kWithheldHeader);
-        if (!withheld.empty()) {
-          print_error("edgecase: %s left out, for this purpose (--purpose) they may not be read\n",
-                      withheld == "1" ? "1 device was" : (withheld + " devices were").c_str());
-        }
-        if (!response.get_header_value(wire::routes::kNotToldHeader).empty()) say_not_told();
-        const std::string tiers = response.get_header_value(wire::routes::kTiersHeader);
-        if (!tiers.empty())
-          print_error("edgecase: windows of tiers in place of readings: %s\n",
-                      printable(tiers).c_str());
+        say_beside([&response](const char* name) { return response.get_header_value(name); });
         return true;
       },
       [&](const char* data, std::size_t size) {

@@ -8,13 +8,12 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
+#include "answers.h"
 #include "command_options.h"
 #include "edgecase/status.h"
 #include "wire/authority.h"
@@ -25,19 +24,6 @@ namespace edgecase::cli {
 // "/api/v1/query?ns=default&select=%2A": values percent-encoded.
 std::string path_with(std::string_view path, const Parameters& parameters);
 using wire::percent_encode;
-
-// Called with each piece of a good answer's body; false stops the transfer (Cancelled).
-using Receive = std::function<bool(std::string_view piece)>;
-
-// What answers say was taken and is not there as it was sent.
-struct Losses {
-  std::uint64_t expired = 0, replaced = 0, erased = 0, evicted = 0;
-
-  // Adds what one answer tells; returns how many it adds.
-  std::uint64_t add(const std::string& answer);
-  // "3 are older than their rule keeps", a line each; empty where there are none.
-  std::vector<std::string> texts() const;
-};
 
 class DaemonClient {
  public:
