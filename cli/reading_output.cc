@@ -62,6 +62,22 @@ std::optional<std::int64_t> newest_of(DaemonClient& client, const Parameters& pa
   return status.ok() ? newest : std::nullopt;
 }
 
+// Messages that no rule took may be what is missed.
+void tell_rejected(DaemonClient& client) {
+  const Result<std::string> body = client.get_small(wire::routes::kStatus);
+  if (!body.ok()) return;
+  const nlohmann::json status = nlohmann::json::parse(*body, nullptr, false);
+  std::uint64_t rejected = 0;
+  for (const char* place : {"/mqtt/rejected", "/mqtt/listener/rejected"}) {
+    const nlohmann::json::json_pointer at(place);
+    if (status.is_object() && status.contains(at) && status[at].is_number_unsigned())
+      rejected += status[at].get<std::uint64_t>();
+  }
+  if (rejected > 0)
+    print_error("%s not understood, and kept: edgecase query -n _rejected '*/*'\n",
+                count_of(rejected, "message was", "messages were").c_str());
+}
+
 // Nothing is there: where what was asked for is, or what it may be called.
 void tell_none(DaemonClient& client, std::string_view path, const Parameters& parameters,
                const ReadingOutput& output) {
@@ -74,6 +90,7 @@ void tell_none(DaemonClient& client, std::string_view path, const Parameters& pa
     }
   }
   print_error("No readings.\n");
+  tell_rejected(client);
   look_for_names(client, parameters);
 }
 

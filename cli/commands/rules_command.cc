@@ -37,13 +37,7 @@ void print_rule(const nlohmann::json& rule) {
   write_out(stdout, printable(line) + "\n");
 }
 
-void print_result(const nlohmann::json& document) {
-  const auto rule = document.find("rule");
-  if (rule != document.end() && rule->is_object()) print_rule(*rule);
-  const std::string reason = text_field(document, "reason");
-  if (!reason.empty()) {
-    write_out(stdout, printable(text_field(document, "outcome") + ": " + reason) + "\n");
-  }
+void print_readings(const nlohmann::json& document) {
   Table table({{"NAMESPACE", Align::Left},
                {"SERIES", Align::Left},
                {"TIME", Align::Left},
@@ -78,6 +72,22 @@ void print_result(const nlohmann::json& document) {
   }
   table.flush();
   for (const std::string& why : reasons) write_out(stdout, printable("time: " + why) + "\n");
+}
+
+void print_result(const nlohmann::json& document) {
+  const auto rule = document.find("rule");
+  if (rule != document.end() && rule->is_object()) print_rule(*rule);
+  const std::string reason = text_field(document, "reason");
+  if (!reason.empty()) {
+    write_out(stdout, printable(text_field(document, "outcome") + ": " + reason) + "\n");
+  }
+  print_readings(document);
+  const auto suggestion = document.find("suggestion");
+  if (suggestion == document.end() || !suggestion->is_object()) return;
+  write_out(stdout,
+            "these lines of the configuration take it, after systemctl reload edgecased:\n\n" +
+                printable_lines(text_field(*suggestion, "rule")) + "\n");
+  print_readings(*suggestion);
 }
 
 int run_mqtt_test(const MqttTestArguments& arguments) {

@@ -6,6 +6,7 @@
 #include <chrono>
 
 #include "edgecase/secrets.h"
+#include "mqtt/topic_rule.h"
 
 namespace edgecase::mqtt {
 namespace {
@@ -260,9 +261,11 @@ bool MessageCommitter::keep_rejected(MessageGroup& group) {
   if (rejected.empty()) return true;
   if (parts_.logger != nullptr) {
     const RejectedMessage& first = rejected.front();
-    parts_.logger->log_keyed(observe::LogLevel::Warning, "mqtt", "rejected",
-                             "rejected a message of topic " + std::string(first.topic) + ": " +
-                                 std::string(first.reason));
+    std::string line = "rejected a message of topic " + std::string(first.topic) + ": " +
+                       std::string(first.reason);
+    if (first.reason == kNoRuleReason)
+      line += "; edgecase mqtt test TOPIC PAYLOAD shows one that would";
+    parts_.logger->log_keyed(observe::LogLevel::Warning, "mqtt", "rejected", line);
   }
   const std::vector<ingest::RecordChange> records = group.rejected_records();
   const Status status = persist([&] { return parts_.rejected.keep(rejected, records); });

@@ -456,7 +456,7 @@ DecodeResult decode_message(const std::vector<TopicRule>& rules,
   };
   const auto match = find_route(rules, topic);
   if (!match) {
-    reject("no rule takes this topic");
+    reject(std::string(kNoRuleReason));
     return result;
   }
   result.rule = match->rule;

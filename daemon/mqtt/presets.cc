@@ -1,6 +1,8 @@
 #include "mqtt/topic_rule.h"
 
 #include <algorithm>
+#include <array>
+#include <optional>
 #include <string>
 
 namespace edgecase::mqtt {
@@ -336,6 +338,64 @@ Result<std::vector<Route>> preset_routes(std::string_view name, std::string_view
     routes.push_back(std::move(route));
   }
   return routes;
+}
+
+namespace {
+
+// Whether a configuration of this rule alone makes readings of the message.
+bool makes_readings(const config::MqttRuleSettings& rule, const config::LimitSettings& limits,
+                    std::string_view topic, std::string_view payload) {
+  const auto compiled = compile_rules({rule});
+  if (!compiled.ok()) return false;
+  wire::ReadingBatch batch;
+  const DecodeResult result = decode_message(*compiled, limits, topic, payload, batch);
+  return result.outcome == DecodeOutcome::Readings && !result.route->fallback;
+}
+
+// Levels that say that a message comes, not what of.
+bool is_of_every_device(std::string_view level) {
+  constexpr std::array<std::string_view, 14> kWords = {
+      "state", "status", "telemetry", "data",    "value", "values", "json",
+      "up",    "uplink", "sensor",    "sensors", "event", "events", "attributes"};
+  std::string lower(level);
+  std::transform(lower.begin(), lower.end(), lower.begin(), [](char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  });
+  return std::find(kWords.begin(), kWords.end(), lower) != kWords.end();
+}
+
+// `topic` with placeholders for its last levels, but for one that every device has.
+std::string own_template(std::string_view topic, bool is_object) {
+  std::vector<std::string_view> levels;
+  for (std::size_t begin = 0; begin <= topic.size();) {
+    const std::size_t end = std::min(topic.find('/', begin), topic.size());
+    levels.push_back(topic.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  std::size_t at = levels.size();
+  if (at > 1 && is_of_every_device(levels.back())) --at;
+  if (!is_object && at > 1) levels[--at] = "{sensor}";
+  levels[--at] = "{device}";
+  std::string text(levels.front());
+  for (std::size_t i = 1; i < levels.size(); ++i) text.append("/").append(levels[i]);
+  return text;
+}
+
+}  // namespace
+
+std::optional<config::MqttRuleSettings> suggested_rule(const config::LimitSettings& limits,
+                                                       std::string_view topic,
+                                                       std::string_view payload) {
+  config::MqttRuleSettings rule;
+  for (const std::string_view name : preset_names()) {
+    rule.preset = name;
+    if (makes_readings(rule, limits, topic, payload)) return rule;
+  }
+  rule.preset.clear();
+  const std::size_t first = payload.find_first_not_of(" \t\r\n");
+  rule.topic = own_template(topic, first != std::string_view::npos && payload[first] == '{');
+  if (makes_readings(rule, limits, topic, payload)) return rule;
+  return std::nullopt;
 }
 
 }  // namespace edgecase::mqtt

@@ -377,12 +377,41 @@ std::string_view outcome_name(DecodeOutcome outcome) {
   return outcome == DecodeOutcome::Ignored ? "ignored" : "rejected";
 }
 
+// As a configuration has it; as JSON, texts of JSON are texts of TOML.
+std::string rule_text(const config::MqttRuleSettings& rule) {
+  std::string text = "[[mqtt.rule]]\n";
+  if (!rule.preset.empty()) text += "preset = " + Json(rule.preset).dump() + "\n";
+  if (!rule.topic.empty()) text += "topic = " + Json(rule.topic).dump() + "\n";
+  return text;
+}
+
+// A configuration without a rule has one all the same, which its first rule would replace.
+Json suggestion_json(const config::MqttRuleSettings& suggested,
+                     const std::vector<config::MqttRuleSettings>& rules,
+                     const config::LimitSettings& limits, std::string_view topic,
+                     std::string_view payload) {
+  std::string text = rule_text(suggested);
+  if (rules.size() == 1 && rules.front().line == 0) text = rule_text(rules.front()) + "\n" + text;
+  Json json = {{"rule", text}, {"readings", Json::array()}};
+  const auto compiled = compile_rules({suggested});
+  if (!compiled.ok()) return json;
+  wire::ReadingBatch batch;
+  DecodeResult result = decode_message(*compiled, limits, topic, payload, batch);
+  const std::vector<std::string> reasons = judge_times(result, limits.time_ahead, nullptr, batch);
+  for (std::size_t i = 0; i < batch.readings.size(); ++i)
+    json["readings"].push_back(reading_json(batch.readings[i], reasons[i]));
+  return json;
+}
+
 }  // namespace
 
 Result<std::string> mqtt_test_json(const std::vector<config::MqttRuleSettings>& rules,
                                    const config::LimitSettings& limits,
                                    ingest::IngestPipeline* pipeline, std::string_view topic,
                                    std::string_view payload) {
+  if (topic.find_first_of("+#") != std::string_view::npos)
+    return invalid_argument("no message has the topic " + std::string(topic) +
+                            ": + and # are of filters, which stand for many topics");
   EC_ASSIGN_OR_RETURN(const std::vector<TopicRule> compiled, compile_rules(rules));
   wire::ReadingBatch batch;
   DecodeResult result = decode_message(compiled, limits, topic, payload, batch);
@@ -403,6 +432,10 @@ Result<std::string> mqtt_test_json(const std::vector<config::MqttRuleSettings>& 
   const std::vector<std::string> reasons = judge_times(result, limits.time_ahead, pipeline, batch);
   for (std::size_t i = 0; i < batch.readings.size(); ++i) {
     json["readings"].push_back(reading_json(batch.readings[i], reasons[i]));
+  }
+  if (result.rule == nullptr) {
+    if (const auto suggested = suggested_rule(limits, topic, payload))
+      json["suggestion"] = suggestion_json(*suggested, rules, limits, topic, payload);
   }
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }

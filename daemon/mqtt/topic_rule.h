@@ -148,11 +148,20 @@ const std::vector<std::string_view>& preset_names();
 // key that is wrong.
 Result<std::vector<Route>> preset_routes(std::string_view name, std::string_view topic);
 
+// A rule that makes readings of a message as people and firmware lay topics out: a preset; else a
+// topic whose last levels are device and sensor, or the device where the payload is an object. None
+// where neither does. A board has few topics that nobody has a rule for: it takes its time.
+std::optional<config::MqttRuleSettings> suggested_rule(const config::LimitSettings& limits,
+                                                       std::string_view topic,
+                                                       std::string_view payload);
+
 // `edgecase mqtt test TOPIC PAYLOAD`: which rule takes a message and which readings it would make.
 // Needs the configuration only; nothing is stored. One JSON object:
 //   {"outcome":"readings"|"ignored"|"rejected", "reason"?,
 //    "rule"?: {"number","line"?,"topic","preset"?,"template"}, "skipped"?,
-//    "readings":[{"namespace","device","sensor","time"?,"time_reason","value","type"?}, …]}
+//    "readings":[{"namespace","device","sensor","time"?,"time_reason","value","type"?}, …],
+//    "suggestion"?: {"rule": lines of a configuration, "readings"}}
+// A suggestion is there where no rule takes the topic, and suggested_rule() knows one.
 // Bytes are base64 with "type":"bytes". Without "time" the time of arrival would be taken;
 // "time_reason" says why the one or the other. `pipeline` judges times; null: the message's own
 // counts. InvalidArgument: the rules do not compile.
@@ -198,6 +207,9 @@ struct DecodeResult {
   const Route* route = nullptr;
   std::string time_problem;  // why a time in it cannot be read: then that of arrival counts
 };
+
+// Why a message is rejected that no rule takes.
+inline constexpr std::string_view kNoRuleReason = "no rule takes this topic";
 
 // Appends to `batch`, all readings or none. They borrow from `payload` and from the batch.
 DecodeResult decode_message(const std::vector<TopicRule>& rules,

@@ -50,6 +50,24 @@ class ListenerFlow(unittest.TestCase):
                               timeout=TIME_LIMIT_SECONDS, check=False, **more)
 
     @unittest.skipUnless(HAS_CLIENTS, "mosquitto-clients is not installed")
+    def test_a_topic_of_ones_own_leads_to_its_rule(self):
+        """As typed: nothing is there, the log says where to look, the lines that are shown are taken."""
+        publish = ("mosquitto_pub", "-q", "1", "-t", "plant/press/temp", "-m", "21.5")
+        self.assertEqual(self.client(*publish).returncode, 0)
+        nothing = self.place.cli("last")
+        self.assertIn("1 message was not understood, and kept: edgecase query -n _rejected", nothing.stderr)
+        self.assertIn("no rule takes this topic; edgecase mqtt test TOPIC PAYLOAD shows one", self.daemon.log())
+        tried = self.place.cli("mqtt", "test", "plant/press/temp", "21.5")
+        self.assertEqual(tried.returncode, 1)
+        lines = tried.stdout.split("\n\n")[1] + "\n"
+        self.assertTrue(lines.startswith("[[mqtt.rule]]\n"), tried.stdout)
+        self.place.write_config(more=LISTEN.format(port=0) + lines)
+        self.daemon.process.send_signal(signal.SIGHUP)
+        until(lambda: self.place.cli("mqtt", "test", "plant/press/temp", "21.5").returncode == 0, "the rule is read")
+        self.assertEqual(self.client(*publish).returncode, 0)
+        self.assertEqual(self.values("press"), ["21.5"])
+
+    @unittest.skipUnless(HAS_CLIENTS, "mosquitto-clients is not installed")
     def test_mosquitto_pub_at_every_version_and_qos(self):
         numbers = [str(n) for n in range(200)]
         for version in VERSIONS:

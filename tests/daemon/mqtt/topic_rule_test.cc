@@ -140,7 +140,11 @@ TEST_CASE("mqtt test: says which rule and which readings") {
         R"("sensor":"value","time_reason":"the message says none","value":"/w==",)"
         R"("type":"bytes"}]})");
   CHECK(text("t/k", "1") ==
-        R"({"outcome":"rejected","reason":"no rule takes this topic","readings":[]})");
+        R"({"outcome":"rejected","reason":"no rule takes this topic","readings":[],"suggestion":)"
+        R"({"rule":"[[mqtt.rule]]\ntopic = \"{device}/{sensor}\"\n","readings":[{"namespace":)"
+        R"("default","device":"t","sensor":"k","time_reason":"the message says none",)"
+        R"("value":1.0}]}})");
+  CHECK(text("t/+", "1").starts_with("no message has the topic t/+"));
   rule.topic = "n/{namespace}/{device}";
   CHECK(text("n/_own/k", "1")
             .starts_with(
@@ -248,4 +252,38 @@ TEST_CASE("message time: refuses what is no time") {
   }
   CHECK(mqtt::is_time_without_offset("2026-11-20T14:00:00"));
   CHECK(!mqtt::is_time_without_offset("2026-11-20T14:00:00Z"));
+}
+
+TEST_CASE("a message that no rule takes leads to a rule that does") {
+  struct Case {
+    const char* topic;
+    const char* payload;
+    const char* preset;
+    const char* own_topic;
+  };
+  for (const Case& c : {
+           Case{"plant/press/temp", "21.5", "", "plant/{device}/{sensor}"},
+           Case{"plant/press/temp", "warm", "", "plant/{device}/{sensor}"},
+           Case{"plant/press", R"({"t":1})", "", "plant/{device}"},
+           Case{"plant/press/STATUS", R"( {"t":1})", "", "plant/{device}/STATUS"},
+           Case{"plant/press/temp/value", "3", "", "plant/{device}/{sensor}/value"},
+           Case{"press/value", "3", "", "{device}/value"},
+           Case{"temp", "3", "", "{device}"},
+           Case{"/a/b", "3", "", "/{device}/{sensor}"},
+           Case{"$share-not/a/b", "3", "", "$share-not/{device}/{sensor}"},
+           Case{"tele/bad/SENSOR", R"({"Time":"2026-11-30T12:00:00","SI":{"T":21.4}})", "tasmota",
+                ""},
+           Case{"zigbee2mqtt/lamp", R"({"brightness":3})", "zigbee2mqtt", ""},
+           Case{"porch/sensor/t/state", "7.4", "esphome", ""},
+       }) {
+    CAPTURE(c.topic);
+    const auto rule = mqtt::suggested_rule({}, c.topic, c.payload);
+    REQUIRE(rule.has_value());
+    CHECK(rule->preset == c.preset);
+    CHECK(rule->topic == c.own_topic);
+  }
+  // No reading is made of nothing, and an empty level is no name.
+  CHECK_FALSE(mqtt::suggested_rule({}, "plant/press/temp", "").has_value());
+  CHECK_FALSE(mqtt::suggested_rule({}, "plant/press/", "3").has_value());
+  CHECK_FALSE(mqtt::suggested_rule({}, "plant/press", "{\"t\":").has_value());
 }
