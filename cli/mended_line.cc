@@ -371,17 +371,26 @@ void mend_retention(const Command& root, TypedWords& words) {
 
 void mend_import(const Command& root, TypedWords& words) {
   const TypedLine line(root, words);
-  if (line.command->name() != "import" || line.has("--format")) return;
-  for (const std::size_t at : line.positions) {
-    const std::string& path = words[at];
-    const std::size_t dot = path.rfind('.');
-    const bool has_ending = dot != std::string::npos && path.find('/', dot) == std::string::npos;
-    if (path != "-" && (!has_ending || !format_of_file(path).empty())) continue;
-    const bool has_tabs = path.ends_with(".tsv") || path.ends_with(".tab");
+  if (line.command->name() != "import" || line.positions.empty()) return;
+  const std::string path = words[line.positions.front()];
+  bool is_csv = format_of_file(path) == "csv";
+  if (line.has("--format")) {
+    is_csv = std::any_of(words.begin(), words.end(), [](const std::string& word) {
+      return word == "csv" || word == "--format=csv";
+    });
+  } else if (format_of_file(path).empty()) {
+    // A name that is mistyped has no ending to speak of.
+    if (path != "-" && path.find('.', path.rfind('/') + 1) == std::string::npos) return;
+    is_csv = true;
     words.insert(words.end(), {"--format", "csv"});
-    if (has_tabs && !line.has("--delimiter")) words.insert(words.end(), {"--delimiter", "tab"});
-    return;
   }
+  const bool is_told = line.has("--time-column") || line.has("--device") ||
+                       line.has("--device-column") || line.has("--value-columns");
+  if (!is_csv || is_told || line.has("--delimiter")) return;
+  const std::vector<std::string> meant = options_meant(path);
+  words.insert(words.end(), meant.begin(), meant.end());
+  // What it is meant to be is a guess: first nothing is stored.
+  if (meant.size() > 2 && !line.has("--dry-run")) words.emplace_back("--dry-run");
 }
 
 // In this order: each may count on what stands before it.

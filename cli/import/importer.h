@@ -155,4 +155,9 @@ class ReadingSource {
 // "csv", "ndjson", "line", or empty when the ending tells nothing.
 std::string_view format_of_file(std::string_view path);
 
+// The options of `import` that a CSV of others seems to want, by its first two lines: which columns
+// are the time and the device, what separates them, how times are written (csv_guess.cc). Empty
+// where nothing is known that would help: no column of times, or export's own file.
+std::vector<std::string> options_meant(const std::string& path);
+
 }  // namespace edgecase::cli
