@@ -57,7 +57,7 @@ BatchReader::BatchReader(Engine& engine, const catalog::Catalog& catalog,
     : engine_(engine),
       catalog_(catalog),
       rules_(settings.retention ? rules : nullptr),
-      thinned_(shape.every_ns > 0 ? nullptr : thinned),
+      thinned_(thinned),
       kind_(target.kind),
       from_ns_(target.from == config::ForwardFrom::Time ? std::optional(target.from_ns)
                                                         : std::nullopt),
@@ -65,7 +65,7 @@ BatchReader::BatchReader(Engine& engine, const catalog::Catalog& catalog,
       database_(settings.database),
       bucket_(settings.bucket),
       namespace_(settings.namespace_name),
-      names_(catalog, target.selections, Pseudonyms(shape.salt), rules_),
+      names_(catalog, target.selections, Pseudonyms(shape.salt), rules_, shape.every_ns),
       formatter_(format_of(target.kind)) {
   if (shape.every_ns > 0) windows_.emplace(engine, shape.every_ns, rules);
 }
@@ -139,7 +139,7 @@ Status BatchReader::read_windows(const NamespaceInfo& from, const Wish& wish, It
       EC_ASSIGN_OR_RETURN(const SeriesNames::Series* series,
                           series_of(from, key, wish.skips_nameless, batch));
       if (series != nullptr)
-        EC_TRY(add_window(from, key, series->entry, scan.options.snapshot, batch));
+        EC_TRY(add_window(from, key, *series, scan.options.snapshot, batch));
       behind = wire::make_reading_key({key.device, key.sensor, last_ns});
       at.seek(behind + '\0');
     } else {
@@ -196,7 +196,7 @@ void BatchReader::add_rule_line(const catalog::SeriesEntry& there, const std::st
 // Windows are kept as their tier is, not as readings are.
 void BatchReader::add_column_rules(const catalog::SeriesId& id, const SeriesNames::Series& there,
                                    const SentWindows& sent, Batch& batch) {
-  if (rules_ == nullptr || sent.spans.empty()) return;
+  if (rules_ == nullptr || windows_ || sent.spans.empty()) return;
   const auto here = catalog_.series_at(there.row);
   if (!here.ok()) return;
   std::int64_t every_ns = 0;
@@ -224,7 +224,7 @@ Batch BatchReader::read_rules(std::optional<catalog::SeriesRow>& row) {
   auto at = std::lower_bound(rows.begin(), rows.end(), row.value_or(0));
   const auto went = thinned_ == nullptr ? Result<std::optional<std::uint64_t>>(std::nullopt)
                                         : thinned_->sent_readings(name_);
-  const bool has_columns = !went.ok() || *went;
+  const bool has_columns = !windows_ && (!went.ok() || *went);
   for (; at != rows.end() && batch.said.size() < kRulesAtOnce; ++at) {
     auto entry = catalog_.series_at(*at);
     if (!entry.ok()) continue;
@@ -249,43 +249,61 @@ void BatchReader::note_said(const Batch& batch) {
 }
 
 void BatchReader::add_window(const catalog::SeriesId& id, const SeriesNames::Series& there,
-                             const wire::Window& window, WindowColumns columns, Batch& batch) {
+                             const WholeWindow& window, WindowColumns columns, Batch& batch) {
   batch.window_ns = std::max(batch.window_ns, window.every_ns);
   const wire::ReadingKey key{id.device, id.sensor, window.begin_ns};
   for (const wire::WindowColumn column : wire::kWindowColumns) {
     if ((columns & column_bit(column)) == 0) continue;
-    if (const auto value = wire::value_of(window, column))
+    if (const auto value = window.value_of(column))
       add(id.namespace_id, key, column_of(there.entry, column), *value, batch);
   }
 }
 
 Status BatchReader::add_sent_window(const catalog::SeriesId& id, const SeriesNames::Series& there,
-                                    std::int64_t begin_ns, Batch& batch) {
-  if (thinned_ == nullptr) return ok();
-  EC_ASSIGN_OR_RETURN(const SentWindows sent, thinned_->sent(name_, id));
-  const SentWindows::Span* const span = sent.find(begin_ns);
-  if (span == nullptr) return ok();
-  return each_window(engine_, id, span->every_ns, begin_ns, begin_ns + 1, nullptr,
+                                    std::int64_t begin_ns, const SentWindows::Span& span,
+                                    Batch& batch) {
+  return each_window(engine_, id, span.every_ns, begin_ns, begin_ns + 1, nullptr,
                      [&](const wire::Window& window) {
-                       add_window(id, there, window, span->columns, batch);
+                       add_window(id, there,
+                                  {.begin_ns = window.begin_ns,
+                                   .every_ns = span.every_ns,
+                                   .count = window.count,
+                                   .has_readings = false,
+                                   .value_of = [&window](wire::WindowColumn column) {
+                                     return wire::value_of(window, column);
+                                   }},
+                                  span.columns, batch);
                        return true;
                      });
 }
 
 Status BatchReader::add_window(const NamespaceInfo& from, wire::ReadingKey key,
-                               const catalog::SeriesEntry& series,
+                               const SeriesNames::Series& series,
                                const std::shared_ptr<const Snapshot>& snapshot, Batch& batch) {
   key.time_ns = window_begin_ns(key.time_ns, windows_->every_ns());
+  const catalog::SeriesId id{from.id, key.device, key.sensor};
   retention::Leaving why = retention::Leaving::Expired;
-  if (key.time_ns < windows_->whole_from_ns({from.id, key.device, key.sensor}, why)) {
-    EC_ASSIGN_OR_RETURN(const std::uint64_t readings, windows_->count(from.id, key, snapshot));
-    batch.unsent[static_cast<std::size_t>(why)] += readings;
-    return ok();
+  bool is_whole = key.time_ns >= windows_->kept_from_ns(id, why);
+  if (is_whole) {
+    std::optional<catalog::SeriesEntry> tiered;
+    if (windows_->is_tiered(id, key.time_ns)) {
+      auto here = catalog_.series_at(series.row);
+      if (!here.ok() || !(here->id == id)) return ok();  // erased meanwhile
+      tiered = *std::move(here);
+    }
+    why = retention::Leaving::Thinned;
+    EC_ASSIGN_OR_RETURN(
+        is_whole, windows_->compute(from.id, key, tiered ? &*tiered : nullptr, snapshot,
+                                    batch.unfit,
+                                    [&](wire::WindowColumn column, const wire::Value& value) {
+                                      add(from.id, key, column_of(series.entry, column), value,
+                                          batch);
+                                    }));
   }
-  return windows_->compute(from.id, key, snapshot, batch.unfit,
-                           [&](wire::WindowColumn column, const wire::Value& value) {
-                             add(from.id, key, column_of(series, column), value, batch);
-                           });
+  if (is_whole) return ok();
+  EC_ASSIGN_OR_RETURN(const std::uint64_t readings, windows_->count(from.id, key, snapshot));
+  batch.unsent[static_cast<std::size_t>(why)] += readings;
+  return ok();
 }
 
 Status BatchReader::add(const NamespaceInfo& from, const wire::ReadingKey& key, Iterator& at,
@@ -391,15 +409,25 @@ Result<Batch> BatchReader::read(const std::vector<Refusal>& refused, std::size_t
     if (from == namespaces.end() || !wire::decode_reading_key(place.key, key)) continue;
     const SeriesNames::Series* series = names_.find({from->id, key.device, key.sensor});
     if (series == nullptr || !series->is_wanted) continue;
+    const catalog::SeriesId id{from->id, key.device, key.sensor};
+    std::optional<SentWindows::Span> span;
+    if (thinned_ != nullptr) {
+      EC_ASSIGN_OR_RETURN(const SentWindows sent, thinned_->sent(name_, id));
+      if (const SentWindows::Span* const found = sent.find(key.time_ns)) span = *found;
+    }
+    if (windows_ && (!span || span->every_ns == windows_->every_ns())) {
+      EC_TRY(add_window(*from, key, *series, nullptr, batch));
+      continue;
+    }
     if (windows_) {
-      EC_TRY(add_window(*from, key, series->entry, nullptr, batch));
+      EC_TRY(add_sent_window(id, *series, key.time_ns, *span, batch));
       continue;
     }
     const Result<Bytes> value = engine_.get(from->id, place.key, {});
     if (value.ok()) {
       EC_TRY(add(*from, key, series->entry, *value, batch));
     } else if (value.status().code() == StatusCode::NotFound) {
-      EC_TRY(add_sent_window({from->id, key.device, key.sensor}, *series, key.time_ns, batch));
+      if (span) EC_TRY(add_sent_window(id, *series, key.time_ns, *span, batch));
     } else {
       return value.status();
     }

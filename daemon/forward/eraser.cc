@@ -37,7 +37,7 @@ Eraser::Eraser(Asked& asked, const config::ForwardSettings& settings,
       bucket_(settings.bucket),
       every_ns_(shape.every_ns),
       pseudonyms_(shape.salt),
-      windows_(shape.every_ns > 0 ? nullptr : windows),
+      windows_(windows),
       kind_(target.kind == config::ForwardKind::EdgeCase ? Kind::EdgeCase : Kind::Unknown) {}
 
 std::string Eraser::cannot() const {

@@ -157,7 +157,7 @@ class Eraser {
     bool takes(const SentWindows::Span& span) const;
   };
   // What of it the target takes, as it is called there: of thinned targets, the columns; of others,
-  // the columns beside it, where windows went. Errors: of WindowsThere.
+  // it, and the columns beside it where windows went. Errors: of WindowsThere.
   using NameTaker = std::function<void(const ErasedName& name)>;
   Status each_there(const Wish& wish, const ErasedName& name, const NameTaker& take,
                     TargetErasure& result) const;

@@ -72,6 +72,8 @@ Status Eraser::each_there(const Wish& wish, const ErasedName& name, const NameTa
     if (!wish.cut_by_ns) take(there);
     return windows_ == nullptr ? ok() : each_column(wish, name, std::move(there), take, result);
   }
+  // Longer ones went of what had become these.
+  if (wish.cut_by_ns) return each_column(wish, name, std::move(there), take, result);
   for (const wire::WindowColumn column : wire::kWindowColumns) {
     name_column(entry, column, there);
     take(there);
@@ -91,7 +93,8 @@ Status Eraser::each_column(const Wish& wish, const ErasedName& name, ErasedName 
   const catalog::SeriesEntry entry = entry_of(there), here = entry_of(name);
   for (const wire::WindowColumn column : wire::kWindowColumns) {
     if ((columns & column_bit(column)) == 0) continue;
-    if (windows_->is_series(name.namespace_name, name.device, column_of(here, column).sensor)) {
+    if (every_ns_ == 0 &&
+        windows_->is_series(name.namespace_name, name.device, column_of(here, column).sensor)) {
       worsen(result, ErasureStep::NotPossible, kSharesName);
       continue;
     }

@@ -178,15 +178,12 @@ void Forwarding::tell_unsent() {
          .from_ns = parsed->from == config::ForwardFrom::Time ? parsed->from_ns : INT64_MIN,
          .cursor = target->status().cursor,
          .expired_until_ns = target->status().totals.expired_until_ns,
-         .takes_windows = parsed->every_ns == 0,
          .kept = target->status().kept});
   }
   for (const auto& [name, record] : resting_) {
-    const auto shape = records_->shape(name);
     all.push_back({.target = {name, std::nullopt},
                    .cursor = record.cursor,
-                   .expired_until_ns = record.totals.expired_until_ns,
-                   .takes_windows = shape.ok() && shape->every_ns == 0});
+                   .expired_until_ns = record.totals.expired_until_ns});
   }
   unsent_.set_targets(std::move(all));
 }

@@ -112,6 +112,7 @@ class Verifier {
                                               const VerifyRequest& request, std::int64_t from_ns,
                                               std::int64_t until_ns, VerifyPage& page);
   using ColumnSeries = std::array<Series, wire::kWindowColumns.size()>;
+  using SomeColumns = std::array<std::vector<Local>, wire::kWindowColumns.size()>;
   Result<ColumnSeries> columns_of(const catalog::SeriesEntry& entry) const;
   // The same of a thinned target, window by window.
   Result<std::optional<std::int64_t>> compare_windows(const catalog::SeriesEntry& entry,
@@ -122,6 +123,9 @@ class Verifier {
   // it does. True: the page is over.
   Result<bool> compare_sent_windows(const catalog::SeriesEntry& entry, const VerifyRequest& request,
                                     std::int64_t until_ns, std::int64_t& from_ns, VerifyPage& page);
+  Result<std::int64_t> read_span(const catalog::SeriesEntry& entry, const ColumnSeries& columns,
+                                 const SentWindows& sent, const SentWindows::Span& span,
+                                 std::int64_t from_ns, std::int64_t to_ns, SomeColumns& some);
   // False: some may be there and is not shown yet.
   Result<bool> compare_some(const Series& series, const std::vector<Local>& some,
                             const VerifyRequest& request, std::int64_t until_ns, VerifyPage& page);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "auth/hashing.h"
+#include "forward/windows.h"
 #include "wire/names.h"
 
 namespace edgecase::forward {
@@ -80,7 +81,9 @@ SeriesNames::Series SeriesNames::series_of(catalog::SeriesRow row,
   series.row = row;
   series.is_wanted = is_wanted(entry);
   if (rules_ != nullptr && series.is_wanted) {
-    const wire::Keeping keeping = rules_->keeping(entry);
+    const wire::Keeping of_readings = rules_->keeping(entry);
+    const wire::Keeping keeping =
+        every_ns_ > 0 ? keeping_of_columns(of_readings, every_ns_) : of_readings;
     if (keeping.raw_ns != kRetentionForever) series.keeping = wire::keeping_text(keeping);
   }
   series.entry = pseudonyms_.of(std::move(entry));

@@ -49,14 +49,15 @@ class SeriesNames {
     catalog::SeriesRow row = 0;  // of what it is called here
   };
 
-  // Without rules (null) nothing is said of them.
+  // Without rules (null) nothing is said of them. `every_ns`: they are said of such windows.
   SeriesNames(const catalog::Catalog& catalog, std::vector<config::ForwardSelection> selections,
               Pseudonyms pseudonyms = Pseudonyms(),
-              const retention::RetentionService* rules = nullptr)
+              const retention::RetentionService* rules = nullptr, std::int64_t every_ns = 0)
       : catalog_(catalog),
         selections_(std::move(selections)),
         pseudonyms_(std::move(pseudonyms)),
-        rules_(rules) {}
+        rules_(rules),
+        every_ns_(every_ns) {}
 
   // Whether something of the namespace may be wanted.
   bool wants(const std::string& namespace_name) const;
@@ -87,6 +88,7 @@ class SeriesNames {
   const std::vector<config::ForwardSelection> selections_;
   const Pseudonyms pseudonyms_;
   const retention::RetentionService* const rules_;
+  const std::int64_t every_ns_;
   std::uint64_t generation_ = 0, rules_generation_ = 0;
   std::uint32_t rows_seen_ = 0;  // of devices: those before are looked through from the beginning
   std::unordered_map<catalog::SeriesId, Series, SeriesHash> series_;

@@ -147,7 +147,7 @@ class BatchReader {
   const SeriesNames::Series* series_of(const catalog::SeriesId& id) { return names_.find(id); }
   // A window of a tier, as columns of the series.
   void add_window(const catalog::SeriesId& id, const SeriesNames::Series& there,
-                  const wire::Window& window, WindowColumns columns, Batch& batch);
+                  const WholeWindow& window, WindowColumns columns, Batch& batch);
   // Their rule, where rules go along.
   void add_column_rules(const catalog::SeriesId& id, const SeriesNames::Series& there,
                         const SentWindows& sent, Batch& batch);
@@ -169,7 +169,7 @@ class BatchReader {
            const wire::Value& value, Batch& batch);
   // All columns of the window.
   Status add_window(const NamespaceInfo& from, wire::ReadingKey key,
-                    const catalog::SeriesEntry& series,
+                    const SeriesNames::Series& series,
                     const std::shared_ptr<const Snapshot>& snapshot, Batch& batch);
   Status read_windows(const NamespaceInfo& from, const Wish& wish, Iterator& at, Scan& scan);
   // Null: there is none that is wanted. Busy: none yet.
@@ -181,7 +181,7 @@ class BatchReader {
                           const wire::Reading& reading);
   // A place that was refused is one of a window that went, where one begins there.
   Status add_sent_window(const catalog::SeriesId& id, const SeriesNames::Series& there,
-                         std::int64_t begin_ns, Batch& batch);
+                         std::int64_t begin_ns, const SentWindows::Span& span, Batch& batch);
   void add_rule(const catalog::SeriesId& id, const SeriesNames::Series& series, Batch& batch);
   void add_rule_line(const catalog::SeriesEntry& there, const std::string& keeping, Batch& batch);
   void begin_part(const std::string& namespace_name, Batch& batch) const;

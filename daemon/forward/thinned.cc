@@ -2,10 +2,8 @@
 
 #include <algorithm>
 
-#include "catalog/tier_spaces.h"
 #include "forward/series_names.h"
 #include "forward/windows.h"
-#include "query/tier_windows.h"
 
 namespace edgecase::forward {
 namespace {
@@ -76,17 +74,6 @@ Result<std::optional<Decoded>> get(Engine& engine, NamespaceId id, const Bytes& 
   EC_TRY(value.status());
   EC_ASSIGN_OR_RETURN(Decoded decoded, decode(*value));
   return std::optional<Decoded>(std::move(decoded));
-}
-
-std::int64_t plus(std::int64_t time_ns, std::int64_t span_ns) {
-  std::int64_t result = 0;
-  return __builtin_add_overflow(time_ns, span_ns, &result) ? INT64_MAX : result;
-}
-
-// The first window of that length that begins then or later.
-std::int64_t next_begin_ns(std::int64_t time_ns, std::int64_t every_ns) {
-  const std::int64_t begin_ns = window_begin_ns(time_ns, every_ns);
-  return begin_ns == time_ns ? time_ns : plus(begin_ns, every_ns);
 }
 
 }  // namespace
@@ -175,6 +162,11 @@ Result<std::vector<Thinned::Owed>> Thinned::owed(const std::string& name,
   return some;
 }
 
+Result<std::optional<OwedWindows>> Thinned::owed(const std::string& name,
+                                                 const catalog::SeriesId& id) const {
+  return get(engine_, records_.id(), key_of(kOwed, name, id), decode_owed);
+}
+
 Result<SentWindows> Thinned::sent(const std::string& name, const catalog::SeriesId& id) const {
   EC_ASSIGN_OR_RETURN(auto sent, get(engine_, records_.id(), key_of(kSent, name, id), decode_sent));
   return sent ? *std::move(sent) : SentWindows();
@@ -231,78 +223,6 @@ Status Thinned::forget(const std::string& name) {
     batch.remove_range(records_.id(), all.lower, all.upper);
   }
   return engine_.write(batch, Durability::Sync);
-}
-
-Status each_window(Engine& engine, const catalog::SeriesId& id, std::int64_t every_ns,
-                   std::int64_t from_ns, std::int64_t to_ns,
-                   const std::shared_ptr<const Snapshot>& snapshot,
-                   const std::function<bool(const wire::Window& window)>& take) {
-  const auto spaces = catalog::tier_spaces_of(engine, id.namespace_id);
-  const auto space = std::find_if(spaces.begin(), spaces.end(),
-                                  [=](const auto& each) { return each.every_ns == every_ns; });
-  if (space == spaces.end()) return ok();
-  ReadOptions options = without_damaged();
-  options.fill_cache = false;
-  options.snapshot = snapshot;
-  // To the last one: the mark may lie within it.
-  EC_ASSIGN_OR_RETURN(const auto windows,
-                      query::TierWindows::open(engine, *space, id, from_ns, std::nullopt,
-                                               query::kAllTierColumns, options));
-  for (; windows->valid() && windows->window().begin_ns < to_ns; windows->next()) {
-    wire::Window window = windows->window();
-    window.every_ns = every_ns;
-    if (!take(window)) break;
-  }
-  return windows->status();
-}
-
-// A tier has a time whole while none of what it had of it has expired: up to there, to the end of
-// a window of the next tier, that one has it.
-//
-//   1h, for ever  ├───────┼───────┤
-//   1m, 90 d              ├┼┼┼┼┼┼┼┼┼┼┼┼┤
-//                     90 days ago      mark
-Status each_finest_window(Engine& engine, const retention::RetentionService& rules,
-                          const catalog::SeriesEntry& series, std::int64_t from_ns,
-                          std::int64_t to_ns, const std::shared_ptr<const Snapshot>& snapshot,
-                          const std::function<bool(const wire::Window& window)>& take) {
-  const std::vector<std::int64_t> lengths = rules.marks().find(series.id).every_ns;
-  const wire::Keeping keeping = rules.keeping(series);
-  const std::int64_t now_ns = engine.expiry_now_ns();
-  std::vector<std::int64_t> whole_from_ns(lengths.size(), INT64_MIN);
-  for (std::size_t i = lengths.size(); i-- > 1;) {
-    const auto rule =
-        std::find_if(keeping.tiers.begin(), keeping.tiers.end(),
-                     [&](const wire::Tier& each) { return each.every_ns == lengths[i - 1]; });
-    std::int64_t begin_ns = 0;
-    const bool is_forever = rule == keeping.tiers.end() || rule->keep_ns == kRetentionForever ||
-                            __builtin_sub_overflow(now_ns, rule->keep_ns, &begin_ns);
-    whole_from_ns[i - 1] =
-        std::max(whole_from_ns[i], is_forever ? INT64_MIN : next_begin_ns(begin_ns, lengths[i]));
-  }
-  bool is_over = false;
-  for (std::size_t i = lengths.size(); i-- > 0 && !is_over;) {
-    const std::int64_t begin_ns = std::max(from_ns, whole_from_ns[i]);
-    const std::int64_t end_ns = i == 0 ? to_ns : std::min(to_ns, whole_from_ns[i - 1]);
-    if (begin_ns >= end_ns) continue;
-    EC_TRY(each_window(engine, series.id, lengths[i], window_begin_ns(begin_ns, lengths[i]), end_ns,
-                       snapshot, [&](const wire::Window& window) {
-                         is_over = !take(window);
-                         return !is_over;
-                       }));
-  }
-  return ok();
-}
-
-wire::Keeping keeping_of_columns(const wire::Keeping& keeping, std::int64_t every_ns) {
-  auto tier = std::find_if(keeping.tiers.begin(), keeping.tiers.end(),
-                           [=](const wire::Tier& each) { return each.every_ns >= every_ns; });
-  if (tier == keeping.tiers.end()) {
-    if (keeping.tiers.empty()) return keeping;
-    --tier;
-  }
-  wire::Keeping of_columns{tier->keep_ns, {tier + 1, keeping.tiers.end()}};
-  return of_columns;
 }
 
 WindowColumns free_columns(const catalog::Catalog& catalog, const catalog::SeriesEntry& series) {

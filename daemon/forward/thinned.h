@@ -31,6 +31,7 @@
 #include "forward/courier.h"
 #include "forward/records.h"
 #include "forward/series_names.h"
+#include "forward/windows.h"
 #include "retention/retention_service.h"
 #include "wire/tiers.h"
 
@@ -97,6 +98,9 @@ class Thinned {
   Result<std::vector<Owed>> owed(const std::string& name,
                                  const std::optional<catalog::SeriesId>& behind,
                                  std::size_t most) const;
+  // Nothing: nothing ever was.
+  Result<std::optional<OwedWindows>> owed(const std::string& name,
+                                          const catalog::SeriesId& id) const;
   // Nothing went: as of a series that is new.
   Result<SentWindows> sent(const std::string& name, const catalog::SeriesId& id) const;
   // The sum of all series; none: no window was ever sent there.
@@ -115,26 +119,10 @@ class Thinned {
   std::atomic<std::uint64_t> generation_{1};
 };
 
-// Windows of a series that begin in [from_ns, to_ns), or hold `from_ns`, oldest first: of each time
-// those of the finest tier that has it whole. `take`: false ends it. Errors: the engine's.
-Status each_finest_window(Engine& engine, const retention::RetentionService& rules,
-                          const catalog::SeriesEntry& series, std::int64_t from_ns,
-                          std::int64_t to_ns, const std::shared_ptr<const Snapshot>& snapshot,
-                          const std::function<bool(const wire::Window& window)>& take);
-// Windows of one length that begin in [from_ns, to_ns); none: there is no such tier any more.
-Status each_window(Engine& engine, const catalog::SeriesId& id, std::int64_t every_ns,
-                   std::int64_t from_ns, std::int64_t to_ns,
-                   const std::shared_ptr<const Snapshot>& snapshot,
-                   const std::function<bool(const wire::Window& window)>& take);
-
-// The rule of columns that stand for windows of this length or finer ones: such a tier's, and what
-// comes behind it.
-wire::Keeping keeping_of_columns(const wire::Keeping& keeping, std::int64_t every_ns);
-
 // Columns whose names are not those of series here: they would get readings of both.
 WindowColumns free_columns(const catalog::Catalog& catalog, const catalog::SeriesEntry& series);
 
-// What a target that gets readings as they came may have of windows (ThinnedSender).
+// What a target may have of windows of tiers (ThinnedSender).
 class WindowsThere {
  public:
   virtual ~WindowsThere() = default;
@@ -150,8 +138,8 @@ class WindowsThere {
 class BatchReader;  // target.h
 
 // Sends one target what it is owed as windows (thinned.h): series after series in the order of
-// their numbers, of each the windows of its tiers, as the columns that `every` would send
-// (windows.h).
+// their numbers, of each the windows of its tiers, as columns. A target that has `every` gets
+// windows of that length of them, as far as these can be made (windows.h).
 //
 //   read() ─► announce(): spans are durable ─► the target has taken it: sent()
 //                                                └─ and will not forget it: keep()
@@ -169,6 +157,7 @@ class ThinnedSender final : public WindowsThere {
     const catalog::Catalog& catalog;
     Thinned& thinned;
     const retention::RetentionService* rules = nullptr;  // null: nothing became windows
+    std::int64_t every_ns = 0;                           // 0: readings go as they came
   };
   struct Step {
     catalog::SeriesId id;
@@ -184,7 +173,10 @@ class ThinnedSender final : public WindowsThere {
 
   // `settle_ns`: after so long a target will not forget what it has taken.
   ThinnedSender(const Parts& parts, std::string name, std::int64_t settle_ns)
-      : parts_(parts), name_(std::move(name)), settle_ns_(settle_ns) {}
+      : parts_(parts),
+        name_(std::move(name)),
+        settle_ns_(settle_ns),
+        windows_(parts.engine, parts.every_ns, parts.rules) {}
 
   bool has_work() const {
     return parts_.rules != nullptr && unsettled_.size() < kUnsettledMax &&
@@ -228,6 +220,7 @@ class ThinnedSender final : public WindowsThere {
   const Parts parts_;
   const std::string name_;
   const std::int64_t settle_ns_;
+  const Windows windows_;
   bool is_loaded_ = false, is_sweeping_ = false;
   std::uint64_t readings_ = 0;
   std::uint64_t generation_ = 0, done_generation_ = 0;  // of the sweep, of the one before

@@ -38,9 +38,10 @@ Result<ThinnedSender::Part> ThinnedSender::read(BatchReader& reader, std::size_t
   }
   Part part;
   part.batch.revocations = parts_.engine.revocations();
-  const std::shared_ptr<const Snapshot> snapshot = parts_.engine.snapshot();
   EC_ASSIGN_OR_RETURN(const std::vector<Thinned::Owed> some,
                       parts_.thinned.owed(name_, behind_, kSeriesAtOnce));
+  // Windows of all that is owed: they came with it.
+  const std::shared_ptr<const Snapshot> snapshot = parts_.engine.snapshot();
   part.is_whole = some.size() < kSeriesAtOnce;
   for (const auto& [id, owed] : some) {
     if (part.batch.is_full(lines_max)) {
@@ -76,12 +77,13 @@ Result<bool> ThinnedSender::read_series(const catalog::SeriesEntry& here,
   if (from_ns >= owed.to_ns) return true;
   step.after = step.before;
   step.after.done_to_ns = owed.to_ns;
-  const WindowColumns columns = free_columns(parts_.catalog, here);
+  // Columns alone have no readings beside them.
+  const WindowColumns columns =
+      parts_.every_ns > 0 ? kAllWindowColumns : free_columns(parts_.catalog, here);
   std::uint64_t readings = 0;
   bool is_done = true;
-  EC_TRY(each_finest_window(
-      parts_.engine, *parts_.rules, here, from_ns, owed.to_ns, snapshot,
-      [&](const wire::Window& window) {
+  EC_TRY(windows_.each_tiered(
+      here, from_ns, owed.to_ns, snapshot, [&](const WholeWindow& window) {
         if (part.batch.is_full(lines_max)) {
           is_done = false;
           step.after.done_to_ns = std::max(from_ns, window.begin_ns);

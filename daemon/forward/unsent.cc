@@ -233,7 +233,7 @@ Status Unsent::leave_thinned(const catalog::SeriesEntry& series, std::int64_t be
       if (const auto found = states_.find(name); found != states_.end())
         found->second.counts[static_cast<std::size_t>(Leaving::Thinned)] += *readings;
     }
-    if (thinned_ == nullptr || !watch.takes_windows) continue;
+    if (thinned_ == nullptr) continue;
     // What was answered and may be forgotten there has gone here, if it has to go again.
     const Cursor& cursor = watch.kept ? *watch.kept : watch.cursor;
     const KeyRange keys = keys_of(series.id, watch.from_ns, before_ns);

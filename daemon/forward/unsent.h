@@ -79,7 +79,6 @@ class Unsent final : public retention::UnsentReadings {
     std::int64_t from_ns = INT64_MIN;  // readings before are not to go
     Cursor cursor = Cursor();
     std::int64_t expired_until_ns = kUncounted;  // as of Totals; of one that is new here
-    bool takes_windows = false;                  // of what became windows before it went
     std::optional<Cursor> kept = {};             // what it cannot forget any more; none: `cursor`
   };
 

@@ -93,10 +93,10 @@ Result<std::optional<std::int64_t>> Verifier::compare(const catalog::SeriesEntry
                                                       std::int64_t from_ns, std::int64_t until_ns,
                                                       VerifyPage& page) {
   if (target_.from == config::ForwardFrom::Time) from_ns = std::max(from_ns, target_.from_ns);
-  if (windows_.every_ns() > 0) return compare_windows(entry, request, from_ns, until_ns, page);
   EC_ASSIGN_OR_RETURN(const bool is_over,
                       compare_sent_windows(entry, request, until_ns, from_ns, page));
   if (is_over) return std::optional(from_ns);
+  if (windows_.every_ns() > 0) return compare_windows(entry, request, from_ns, until_ns, page);
   const catalog::SeriesEntry there = pseudonyms_.of(entry);
   const auto identity = catalog::identity_of(there);
   if (!identity.ok()) return std::optional<std::int64_t>();
@@ -159,41 +159,28 @@ Result<Verifier::ColumnSeries> Verifier::columns_of(const catalog::SeriesEntry& 
   return columns;
 }
 
-// What has settled there alone; so nothing is to come. Readings that are here lie behind.
+// What has settled there alone; so nothing is to come. Readings that are here lie behind, with the
+// windows of `every` that hold some.
 Result<bool> Verifier::compare_sent_windows(const catalog::SeriesEntry& entry,
                                             const VerifyRequest& request, std::int64_t until_ns,
                                             std::int64_t& from_ns, VerifyPage& page) {
   if (thinned_ == nullptr) return false;
   EC_ASSIGN_OR_RETURN(const SentWindows sent, thinned_->sent(watched_.name, entry.id));
   if (sent.spans.empty()) return false;
+  EC_ASSIGN_OR_RETURN(const std::optional<OwedWindows> owed,
+                      thinned_->owed(watched_.name, entry.id));
   EC_ASSIGN_OR_RETURN(const ColumnSeries columns, columns_of(entry));
   const std::int64_t to_ns = std::min(sent.done_to_ns, request.to_ns.value_or(INT64_MAX));
   for (const SentWindows::Span& span : sent.spans) {
     std::int64_t begin_ns = std::max(from_ns, span.begin_ns);
-    while (begin_ns < std::min(span.end_ns, to_ns)) {
-      std::array<std::vector<Local>, wire::kWindowColumns.size()> some;
-      std::int64_t next_ns = INT64_MAX;
-      std::size_t count = 0;
-      EC_TRY(each_window(engine_, entry.id, span.every_ns, begin_ns, std::min(span.end_ns, to_ns),
-                         nullptr, [&](const wire::Window& window) {
-                           if (sent.find(window.begin_ns) != &span) return true;
-                           if (count == kWindowsAtOnce) next_ns = window.begin_ns;
-                           if (count++ == kWindowsAtOnce) return false;
-                           const Bytes key = wire::make_reading_key(
-                               {entry.id.device, entry.id.sensor, window.begin_ns});
-                           for (const wire::WindowColumn column : wire::kWindowColumns) {
-                             const auto value = wire::value_of(window, column);
-                             if (!value || (span.columns & column_bit(column)) == 0) continue;
-                             wire::Reading reading;
-                             reading.time_ns = window.begin_ns;
-                             reading.value = *value;
-                             Local local{window.begin_ns, key, {}, true};
-                             const std::size_t i = index_of(column);
-                             if (describe(columns[i], reading, local.as_it_is))
-                               some[i].push_back(std::move(local));
-                           }
-                           return true;
-                         }));
+    std::int64_t end_ns = std::min(span.end_ns, to_ns);
+    // The last one may have more by now that is owed still.
+    if (owed && owed->to_ns > sent.done_to_ns)
+      end_ns = std::min(end_ns, window_begin_ns(sent.done_to_ns, span.every_ns));
+    while (begin_ns < end_ns) {
+      SomeColumns some;
+      EC_ASSIGN_OR_RETURN(const std::int64_t next_ns,
+                          read_span(entry, columns, sent, span, begin_ns, end_ns, some));
       for (std::size_t i = 0; i < some.size(); ++i)
         if (!some[i].empty())
           EC_TRY(compare_some(columns[i], some[i], request, until_ns, page).status());
@@ -207,6 +194,51 @@ Result<bool> Verifier::compare_sent_windows(const catalog::SeriesEntry& entry,
   return false;
 }
 
+// Windows of one span, kWindowsAtOnce of them; where to go on.
+Result<std::int64_t> Verifier::read_span(const catalog::SeriesEntry& entry,
+                                         const ColumnSeries& columns, const SentWindows& sent,
+                                         const SentWindows::Span& span, std::int64_t from_ns,
+                                         std::int64_t to_ns, SomeColumns& some) {
+  std::int64_t next_ns = INT64_MAX;
+  std::size_t count = 0;
+  const auto take = [&](const WholeWindow& window) {
+    if (window.begin_ns < from_ns || window.every_ns != span.every_ns || window.has_readings ||
+        sent.find(window.begin_ns) != &span)
+      return true;
+    if (count == kWindowsAtOnce) next_ns = window.begin_ns;
+    if (count++ == kWindowsAtOnce) return false;
+    const Bytes key =
+        wire::make_reading_key({entry.id.device, entry.id.sensor, window.begin_ns});
+    for (const wire::WindowColumn column : wire::kWindowColumns) {
+      const auto value = window.value_of(column);
+      if (!value || (span.columns & column_bit(column)) == 0) continue;
+      wire::Reading reading;
+      reading.time_ns = window.begin_ns;
+      reading.value = *value;
+      Local local{window.begin_ns, key, {}, true};
+      const std::size_t i = index_of(column);
+      if (describe(columns[i], reading, local.as_it_is)) some[i].push_back(std::move(local));
+    }
+    return true;
+  };
+  const auto snapshot = engine_.snapshot();
+  if (span.every_ns == windows_.every_ns()) {
+    EC_TRY(windows_.each_tiered(entry, from_ns, to_ns, snapshot, take));
+    return next_ns;
+  }
+  EC_TRY(each_window(engine_, entry.id, span.every_ns, from_ns, to_ns, snapshot,
+                     [&](const wire::Window& window) {
+                       return take({.begin_ns = window.begin_ns,
+                                    .every_ns = span.every_ns,
+                                    .count = window.count,
+                                    .has_readings = false,
+                                    .value_of = [&window](wire::WindowColumn column) {
+                                      return wire::value_of(window, column);
+                                    }});
+                     }));
+  return next_ns;
+}
+
 Result<std::optional<std::int64_t>> Verifier::compare_windows(const catalog::SeriesEntry& entry,
                                                               const VerifyRequest& request,
                                                               std::int64_t from_ns,
@@ -214,7 +246,7 @@ Result<std::optional<std::int64_t>> Verifier::compare_windows(const catalog::Ser
                                                               VerifyPage& page) {
   const std::int64_t every_ns = windows_.every_ns();
   retention::Leaving why = retention::Leaving::Expired;
-  const std::int64_t oldest_ns = windows_.whole_from_ns(entry.id, why);
+  const std::int64_t oldest_ns = windows_.kept_from_ns(entry.id, why);
   EC_ASSIGN_OR_RETURN(const ColumnSeries columns, columns_of(entry));
   std::array<std::vector<Local>, wire::kWindowColumns.size()> some;
   while (true) {
@@ -260,8 +292,9 @@ Result<std::optional<std::int64_t>> Verifier::compare_windows(const catalog::Ser
     }
     for (const auto& window : whole) {
       const wire::ReadingKey key{entry.id.device, entry.id.sensor, window.begin_ns};
-      EC_TRY(windows_.compute(
-          entry.id.namespace_id, key, nullptr, page.unchecked,
+      const bool is_tiered = windows_.is_tiered(entry.id, window.begin_ns);
+      const Result<bool> computed = windows_.compute(
+          entry.id.namespace_id, key, is_tiered ? &entry : nullptr, nullptr, page.unchecked,
           [&](wire::WindowColumn column, const wire::Value& value) {
             const std::size_t i = index_of(column);
             wire::Reading reading;
@@ -269,7 +302,8 @@ Result<std::optional<std::int64_t>> Verifier::compare_windows(const catalog::Ser
             reading.value = value;
             Local local{window.begin_ns, wire::make_reading_key(key), {}, window.is_settled};
             if (describe(columns[i], reading, local.as_it_is)) some[i].push_back(std::move(local));
-          }));
+          });
+      EC_TRY(computed.status());
     }
     for (std::size_t i = 0; i < some.size(); ++i) {
       if (some[i].empty()) continue;

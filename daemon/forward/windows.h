@@ -9,7 +9,9 @@
 //
 // A round begins when a window is over. What was committed before that is sent and counts; of what
 // came until it is read, late readings go along, and the windows that are open wait for the next
-// round. One thread.
+// round.
+//
+// Of what became windows of tiers before it went, windows are made of these (TIERS.md). One thread.
 #pragma once
 
 #include <array>
@@ -42,11 +44,21 @@ struct Round {
   }
 };
 
+// A window as a target gets it: its columns, of readings and of windows of tiers within it.
+struct WholeWindow {
+  std::int64_t begin_ns = 0, every_ns = 0;
+  std::uint64_t count = 0;    // readings
+  bool has_readings = false;  // some of these are here as they came
+  // Nothing: it has none. Views hold during the call that gives the window.
+  std::function<std::optional<wire::Value>(wire::WindowColumn column)> value_of;
+};
+using WholeWindowTaker = std::function<bool(const WholeWindow& window)>;  // false ends it
+
 class Windows {
  public:
   using Taker = std::function<void(wire::WindowColumn column, const wire::Value& value)>;
 
-  // Without rules (null) nothing is thinned here.
+  // `every_ns` 0: windows of tiers go as they are. Without rules (null) nothing is thinned here.
   Windows(Engine& engine, std::int64_t every_ns, const retention::RetentionService* rules = nullptr)
       : engine_(engine), every_ns_(every_ns), rules_(rules) {}
 
@@ -54,21 +66,58 @@ class Windows {
   // Windows that begin before it may have lost readings here, which a target got whole, or not at
   // all: they do not go. `why`: what takes them, mostly.
   std::int64_t whole_from_ns(const catalog::SeriesId& id, retention::Leaving& why) const;
+  // The same where windows of tiers stand for what they were made of.
+  std::int64_t kept_from_ns(const catalog::SeriesId& id, retention::Leaving& why) const;
+  // Whether something of that window may be windows of tiers: compute() needs the series then.
+  bool is_tiered(const catalog::SeriesId& id, std::int64_t time_ns) const {
+    return rules_ != nullptr &&
+           rules_->marks().reach_ns(id) > window_begin_ns(time_ns, every_ns_);
+  }
   // The readings of the window that `key` lies in. Errors: the engine's.
   Result<std::uint64_t> count(NamespaceId namespace_id, const wire::ReadingKey& key,
                               const std::shared_ptr<const Snapshot>& snapshot) const;
   // The columns that have a value, of the window that `key` lies in. `unfit`: those that are too
-  // large for a line. Values hold during the call. Errors: the engine's.
-  Status compute(NamespaceId namespace_id, const wire::ReadingKey& key,
-                 const std::shared_ptr<const Snapshot>& snapshot, std::uint64_t& unfit,
-                 const Taker& take) const;
+  // large for a line. `tiered`: its series, where is_tiered(). Values hold during the call. False:
+  // a window of a tier reaches beyond it, or has expired. Errors: the engine's.
+  Result<bool> compute(NamespaceId namespace_id, const wire::ReadingKey& key,
+                       const catalog::SeriesEntry* tiered,
+                       const std::shared_ptr<const Snapshot>& snapshot, std::uint64_t& unfit,
+                       const Taker& take) const;
+  // What stands for readings that have become windows of tiers: windows that begin in
+  // [from_ns, to_ns), or hold `from_ns`, oldest first. Those of tiers that are longer than `every`,
+  // or no part of it, go as they are; of the others `every` is made, with what there is of readings
+  // behind the mark. Needs rules. Errors: the engine's.
+  Status each_tiered(const catalog::SeriesEntry& series, std::int64_t from_ns, std::int64_t to_ns,
+                     const std::shared_ptr<const Snapshot>& snapshot,
+                     const WholeWindowTaker& take) const;
 
  private:
+  class Sum;
+  class Combiner;
   KeyRange keys_of(const wire::ReadingKey& key) const;
+  std::int64_t end_ns(std::int64_t begin_ns) const;
+  Status add_readings(NamespaceId namespace_id, const wire::ReadingKey& key,
+                      const std::shared_ptr<const Snapshot>& snapshot, Sum& sum) const;
 
   Engine& engine_;
   const std::int64_t every_ns_;
   const retention::RetentionService* const rules_;
 };
+
+// Windows of a series that begin in [from_ns, to_ns), or hold `from_ns`, oldest first: of each time
+// those of the finest tier that has it whole. `take`: false ends it. Errors: the engine's.
+Status each_finest_window(Engine& engine, const retention::RetentionService& rules,
+                          const catalog::SeriesEntry& series, std::int64_t from_ns,
+                          std::int64_t to_ns, const std::shared_ptr<const Snapshot>& snapshot,
+                          const std::function<bool(const wire::Window& window)>& take);
+// Windows of one length that begin in [from_ns, to_ns); none: there is no such tier any more.
+Status each_window(Engine& engine, const catalog::SeriesId& id, std::int64_t every_ns,
+                   std::int64_t from_ns, std::int64_t to_ns,
+                   const std::shared_ptr<const Snapshot>& snapshot,
+                   const std::function<bool(const wire::Window& window)>& take);
+
+// The rule of columns that stand for windows of this length or finer ones: such a tier's, and what
+// comes behind it.
+wire::Keeping keeping_of_columns(const wire::Keeping& keeping, std::int64_t every_ns);
 
 }  // namespace edgecase::forward

@@ -66,6 +66,12 @@ class TierMarks {
   Status load(ByteView key, ByteView value) EC_EXCLUDES(mutex_);
 
   TierMark find(const catalog::SeriesId& series) const EC_EXCLUDES(mutex_);
+  // As of a snapshot (null: now), exactly: find() follows what is durable. Errors: the engine's.
+  static Result<TierMark> find_in(Engine& engine, NamespaceId records,
+                                  const catalog::SeriesId& series,
+                                  const std::shared_ptr<const Snapshot>& snapshot);
+  // Nothing from this time on is a window, in snapshots that were taken before.
+  std::int64_t reach_ns(const catalog::SeriesId& series) const EC_EXCLUDES(mutex_);
   // Series with readings that are hidden and wait, `most` at most.
   std::vector<catalog::SeriesId> waiting(std::size_t most) const EC_EXCLUDES(mutex_);
   // Before this time some series is thinned; INT64_MIN: none is.
@@ -109,6 +115,7 @@ class TierMarks {
     std::uint32_t tiers = 0;  // which of lists_
   };
 
+  static Result<TierMark> decode(ByteView value);
   static Key key_of(const catalog::SeriesId& series) {
     return {series.namespace_id, series.device, series.sensor};
   }

@@ -15,23 +15,51 @@ constexpr std::size_t kMarkHeadBytes = 1 + 2 * sizeof(std::int64_t);
 
 }  // namespace
 
-Status TierMarks::load(ByteView key, ByteView value) {
+Result<TierMark> TierMarks::decode(ByteView value) {
   const Status cut = corruption("a record of a series that is thinned is cut");
-  if (key.size() != 1 + kTopicKeyBytes || value.empty()) return cut;
+  if (value.empty()) return cut;
   if (value.front() != kMarkVersion)
     return unsupported("tiers were made by a newer version of EdgeCase");
   const std::size_t rest = value.size() < kMarkHeadBytes ? 1 : value.size() - kMarkHeadBytes;
   if (rest % sizeof(std::int64_t) != 0 || rest / sizeof(std::int64_t) > wire::kTiersMax) return cut;
-  const auto number = [](ByteView bytes) {
-    return static_cast<std::uint32_t>(wire::read_big_endian(bytes.substr(0, 4)));
-  };
   TierMark mark;
   mark.before_ns = static_cast<std::int64_t>(wire::read_big_endian(value.substr(1, 8)));
   mark.erased_ns = static_cast<std::int64_t>(wire::read_big_endian(value.substr(9, 8)));
   for (std::size_t at = kMarkHeadBytes; at < value.size(); at += sizeof(std::int64_t))
     mark.every_ns.push_back(static_cast<std::int64_t>(wire::read_big_endian(value.substr(at, 8))));
+  return mark;
+}
+
+Status TierMarks::load(ByteView key, ByteView value) {
+  if (key.size() != 1 + kTopicKeyBytes)
+    return corruption("a record of a series that is thinned is cut");
+  EC_ASSIGN_OR_RETURN(TierMark mark, decode(value));
+  const auto number = [](ByteView bytes) {
+    return static_cast<std::uint32_t>(wire::read_big_endian(bytes.substr(0, 4)));
+  };
   set({number(key.substr(1)), number(key.substr(5)), number(key.substr(9))}, std::move(mark));
   return ok();
+}
+
+Result<TierMark> TierMarks::find_in(Engine& engine, NamespaceId records,
+                                    const catalog::SeriesId& series,
+                                    const std::shared_ptr<const Snapshot>& snapshot) {
+  ReadOptions options;
+  options.fill_cache = false;
+  options.snapshot = snapshot;
+  const auto value = engine.get(records, kRecord + topic_key(series), options);
+  if (value.status().code() == StatusCode::NotFound) return TierMark();
+  EC_TRY(value.status());
+  return decode(*value);
+}
+
+std::int64_t TierMarks::reach_ns(const catalog::SeriesId& series) const {
+  const Key key = key_of(series);
+  const ReaderLock lock(mutex_);
+  const auto mark = marks_.find(key);
+  const auto announced = announced_.find(key);
+  return std::max(mark == marks_.end() ? INT64_MIN : mark->second.before_ns,
+                  announced == announced_.end() ? INT64_MIN : announced->second);
 }
 
 TierMark TierMarks::find(const catalog::SeriesId& series) const {

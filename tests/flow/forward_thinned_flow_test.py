@@ -26,12 +26,12 @@ def window_of(time_ns):
     return time_ns // MINUTE * MINUTE
 
 
-def windows_of(first):
+def windows_of(first, every=MINUTE):
     """By the time it begins, the values of each window that has a reading from that one on."""
     windows = {}
     for i, time_ns in enumerate(TIMES):
-        windows.setdefault(window_of(time_ns), []).append(float(i))
-    return {begin: values for begin, values in windows.items() if begin >= window_of(TIMES[first])}
+        windows.setdefault(time_ns // every * every, []).append(float(i))
+    return {begin: values for begin, values in windows.items() if begin >= TIMES[first] // every * every}
 
 
 def columns_of(values):
@@ -58,11 +58,11 @@ class ForwardThinnedFlow(unittest.TestCase):
     def write(self, board, device, first, last):
         board.write([f"m,host={device} f={i} {TIMES[i]}" for i in range(first, last)])
 
-    def leave(self, board, devices=("a", "b")):
+    def leave(self, board, devices=("a", "b"), tiers=()):
         """The target is away; what it has not got becomes windows."""
         for device in devices:
             self.write(board, device, SENT, len(TIMES))
-        self.thin(board)
+        self.thin(board, *tiers)
         lost = len(devices) * (len(TIMES) - SENT)
         until(lambda: board.status("hub")["unsent"]["thinned"] >= lost, "they have become windows, unsent")
         return board.status("hub")["unsent"]["thinned"]
@@ -154,6 +154,57 @@ class ForwardThinnedFlow(unittest.TestCase):
         board.set_targets(target("hub", "edgecase", proxy.port))
         board.reload()
         self.assertEqual(board.status("hub")["thinned_sent"], 0)
+
+    def columns(self, devices, windows):
+        return {(device, "m.f_" + name, self.text(begin)): value for device in devices
+                for begin, values in windows.items() for name, value in columns_of(values).items()}
+
+    def test_a_thinned_target_gets_its_windows_of_finer_and_of_coarser_tiers(self):
+        for every in ("10s", "1m", "5m"):
+            with self.subTest(tier=every):
+                hub = self.hub()
+                proxy = self.proxy(lambda hub=hub: self.port_of(hub))
+                board = Board(self, target("hub", "edgecase", proxy.port, 'every = "1m"'))
+                self.write(board, "a", 0, SENT)
+                self.write(board, "b", 0, SENT)
+                first = self.columns("ab", {begin: values for begin, values in windows_of(0).items()
+                                            if begin < TIMES[SENT]})
+                until(lambda: self.there(hub) == first, "the first is there")
+                hub[1].stop()
+                lost = self.leave(board, tiers=("--then", every + ":forever"))
+                board.restart()
+                hub[1] = Daemon(hub[0])
+                board.resume("hub")
+                coarse = windows_of(SENT, 5 * MINUTE) if every == "5m" else {}
+                wanted = {**first, **self.columns("ab", coarse or windows_of(SENT))}
+                until(lambda: self.there(hub) == wanted, "the windows are there")
+                until(lambda: board.status("hub")["thinned_sent"] == lost, "they are counted")
+                self.verify(board)
+                self.assertEqual(self.there(hub), wanted)
+
+                # A window that is longer than the target's goes whole, too.
+                cut = window_of(TIMES[SENT + 40]) + MINUTE
+                erased = self.erased(board, "a/m.f", "--from", self.at(cut), "--to", self.at(cut + MINUTE))
+                until(lambda: self.states(board, erased["id"])["hub"] == "confirmed", "the range is erased there")
+                gone = self.text(cut // (5 * MINUTE) * 5 * MINUTE if coarse else cut)
+                left = {key: value for key, value in wanted.items() if key[0] != "a" or key[2] != gone}
+                self.assertEqual(len(wanted) - len(left), 7)
+                self.assertEqual(self.there(hub), left)
+                self.verify(board)
+                self.erased(board, "a/m.f")
+                left = {key: value for key, value in left.items() if key[0] != "a"}
+                until(lambda: self.there(hub) == left, "the series is erased there")
+                for daemon in (board.daemon, hub[1]):
+                    daemon.stop()
+
+    def test_rules_of_a_thinned_target_are_those_of_its_windows(self):
+        hub = self.hub()
+        proxy = self.proxy(lambda: self.port_of(hub))
+        board = Board(self, target("hub", "edgecase", proxy.port, 'every = "1m"\nretention = true'))
+        self.thin(board, "--then", "1m:90d", "--then", "1h:forever")
+        self.write(board, "a", 0, SENT)
+        wanted = {f"a/m.f_{name}": "90d then 1h:forever" for name in COLUMNS}
+        until(lambda: self.kept(hub[0]) == wanted, "they are kept as their tier")
 
     def test_what_is_erased_while_the_target_is_away_never_goes(self):
         hub = self.hub()

@@ -24,8 +24,7 @@ struct Thinning {
     store.set("*", "1h then 1m:forever");
     write("t", -240, -120);
     unsent.set_targets({{.target = {"hub", target.selections},
-                         .cursor = Cursor(store.engine.committed()),
-                         .takes_windows = true}});
+                         .cursor = Cursor(store.engine.committed())}});
     write("t", -120, 0);
     store.maker->spare(&unsent);
     become_windows();
