@@ -57,6 +57,7 @@ BatchReader::BatchReader(Engine& engine, const catalog::Catalog& catalog,
     : engine_(engine),
       catalog_(catalog),
       rules_(settings.retention ? rules : nullptr),
+      tiers_(rules),
       thinned_(thinned),
       kind_(target.kind),
       from_ns_(target.from == config::ForwardFrom::Time ? std::optional(target.from_ns)
@@ -138,8 +139,7 @@ Status BatchReader::read_windows(const NamespaceInfo& from, const Wish& wish, It
     if (is_reading && wish.round.takes(at.position(), last_ns + (last_ns < INT64_MAX ? 1 : 0))) {
       EC_ASSIGN_OR_RETURN(const SeriesNames::Series* series,
                           series_of(from, key, wish.skips_nameless, batch));
-      if (series != nullptr)
-        EC_TRY(add_window(from, key, *series, scan.options.snapshot, batch));
+      if (series != nullptr) EC_TRY(add_window(from, key, *series, scan.options.snapshot, batch));
       behind = wire::make_reading_key({key.device, key.sensor, last_ns});
       at.seek(behind + '\0');
     } else {
@@ -262,17 +262,18 @@ void BatchReader::add_window(const catalog::SeriesId& id, const SeriesNames::Ser
 Status BatchReader::add_sent_window(const catalog::SeriesId& id, const SeriesNames::Series& there,
                                     std::int64_t begin_ns, const SentWindows::Span& span,
                                     Batch& batch) {
+  if (span.has_several_lengths()) {
+    const auto here = catalog_.series_at(there.row);
+    if (!here.ok()) return ok();  // erased meanwhile
+    return Windows(engine_, 0, tiers_)
+        .each_tiered(*here, begin_ns, begin_ns + 1, nullptr, [&](const WholeWindow& window) {
+          if (window.begin_ns == begin_ns) add_window(id, there, window, span.columns, batch);
+          return true;
+        });
+  }
   return each_window(engine_, id, span.every_ns, begin_ns, begin_ns + 1, nullptr,
                      [&](const wire::Window& window) {
-                       add_window(id, there,
-                                  {.begin_ns = window.begin_ns,
-                                   .every_ns = span.every_ns,
-                                   .count = window.count,
-                                   .has_readings = false,
-                                   .value_of = [&window](wire::WindowColumn column) {
-                                     return wire::value_of(window, column);
-                                   }},
-                                  span.columns, batch);
+                       add_window(id, there, as_it_is(window), span.columns, batch);
                        return true;
                      });
 }
@@ -293,12 +294,11 @@ Status BatchReader::add_window(const NamespaceInfo& from, wire::ReadingKey key,
     }
     why = retention::Leaving::Thinned;
     EC_ASSIGN_OR_RETURN(
-        is_whole, windows_->compute(from.id, key, tiered ? &*tiered : nullptr, snapshot,
-                                    batch.unfit,
-                                    [&](wire::WindowColumn column, const wire::Value& value) {
-                                      add(from.id, key, column_of(series.entry, column), value,
-                                          batch);
-                                    }));
+        is_whole,
+        windows_->compute(from.id, key, tiered ? &*tiered : nullptr, snapshot, batch.unfit,
+                          [&](wire::WindowColumn column, const wire::Value& value) {
+                            add(from.id, key, column_of(series.entry, column), value, batch);
+                          }));
   }
   if (is_whole) return ok();
   EC_ASSIGN_OR_RETURN(const std::uint64_t readings, windows_->count(from.id, key, snapshot));

@@ -24,6 +24,7 @@ constexpr char kSharesRows[] =
     "InfluxDB erases no single fields, and other fields of the same rows are to stay";
 
 constexpr char kUnknownWindows[] = "what went there as windows cannot be read here any more";
+constexpr char kUnreadWindows[] = "what went there cannot be read: ";
 
 }  // namespace
 
@@ -75,9 +76,10 @@ std::string Eraser::database_of(const std::string& namespace_name) const {
   return database_.empty() ? namespace_name : database_;
 }
 
-Answer Eraser::erase(const ErasureOrder& asked, const std::vector<ErasedName>& names,
+Answer Eraser::erase(const ErasureOrder& asked, const std::vector<ErasedName>& given,
                      const AllNames& all_names, TargetErasure& result) {
   const ErasureOrder order = order_there(asked);
+  std::vector<ErasedName> names = given;
   if (Answer answer = find_kind(); answer.verdict != Verdict::Taken) return answer;
   if (const std::string why = cannot(); !why.empty()) {
     worsen(result, ErasureStep::NotPossible, why);
@@ -94,11 +96,13 @@ Answer Eraser::erase(const ErasureOrder& asked, const std::vector<ErasedName>& n
            "VictoriaMetrics erases whole series alone, no ranges of times");
     return {};
   }
+  if (const Status found = find_gone(order, names, result); !found.ok())
+    return later(kUnreadWindows + found.message());
   Answer answer = erase_part({order}, names, all_names, result);
   if (answer.verdict != Verdict::Taken) return answer;
-  const auto cut = cut_windows(order, names);
+  const auto cut = cut_windows(order, names, result);
   if (!cut.ok() && cut.status().code() != StatusCode::Corruption)
-    return later("what went there cannot be read: " + cut.status().message());
+    return later(kUnreadWindows + cut.status().message());
   if (!cut.ok()) worsen(result, ErasureStep::NotPossible, kUnknownWindows);
   for (const std::int64_t begin_ns : cut.ok() ? *cut : std::set<std::int64_t>()) {
     Wish whole{.order = order, .cut_by_ns = order.range.from_ns};
@@ -120,8 +124,7 @@ Answer Eraser::erase_part(const Wish& wish, const std::vector<ErasedName>& names
     const Status found = each_there(
         wish, each, [&there](const ErasedName& name) { there.push_back(name); }, result);
     if (found.ok()) continue;
-    if (found.code() != StatusCode::Corruption)
-      return later("what went there cannot be read: " + found.message());
+    if (found.code() != StatusCode::Corruption) return later(kUnreadWindows + found.message());
     worsen(result, ErasureStep::NotPossible, kUnknownWindows);
   }
   if (kind_ == Kind::EdgeCase) return erase_at_edgecase(wish.order, there, result);
@@ -298,7 +301,7 @@ Answer Eraser::erase_at_influx(const Wish& wish, const Group& group,
       const Status one = each_there(wish, each, is_erased, result);
       if (found.ok() && one.code() != StatusCode::Corruption) found = one;
     });
-    if (!found.ok()) return later("what went there cannot be read: " + found.message());
+    if (!found.ok()) return later(kUnreadWindows + found.message());
     if (!looked.ok()) return later("its names cannot be read: " + looked.message());
   }
   if (!others.empty()) {

@@ -164,9 +164,13 @@ class Eraser {
   Status each_column(const Wish& wish, const ErasedName& name, ErasedName there,
                      const NameTaker& take, TargetErasure& result) const;
   Status each_guessed_column(const Wish& wish, const ErasedName& name, ErasedName there,
-                             const NameTaker& take, TargetErasure& result) const;
+                             const NameTaker& take) const;
   Result<std::set<std::int64_t>> cut_windows(const ErasureOrder& order,
-                                             const std::vector<ErasedName>& names) const;
+                                             const std::vector<ErasedName>& names,
+                                             TargetErasure& result) const;
+  // Numbers of series that nobody knows here any more, as far as windows of them went.
+  Status find_gone(const ErasureOrder& order, std::vector<ErasedName>& names,
+                   TargetErasure& result) const;
   ErasureOrder order_there(ErasureOrder order) const;
   Answer erase_part(const Wish& wish, const std::vector<ErasedName>& names,
                     const AllNames& all_names, TargetErasure& result);

@@ -50,7 +50,8 @@ bool Eraser::Wish::takes(const SentWindows::Span& span) const {
   const std::int64_t from_ns = order.range.from_ns;
   if (span.end_ns <= from_ns || (order.range.to_ns && span.begin_ns >= *order.range.to_ns))
     return false;
-  return !cut_by_ns || window_begin_ns(*cut_by_ns, span.every_ns) == from_ns;
+  return !cut_by_ns ||
+         (!span.has_several_lengths() && window_begin_ns(*cut_by_ns, span.every_ns) == from_ns);
 }
 
 Status Eraser::each_there(const Wish& wish, const ErasedName& name, const NameTaker& take,
@@ -72,6 +73,8 @@ Status Eraser::each_there(const Wish& wish, const ErasedName& name, const NameTa
     if (!wish.cut_by_ns) take(there);
     return windows_ == nullptr ? ok() : each_column(wish, name, std::move(there), take, result);
   }
+  if (name.is_gone && windows_ != nullptr)
+    return each_guessed_column(wish, name, std::move(there), take);
   // Longer ones went of what had become these.
   if (wish.cut_by_ns) return each_column(wish, name, std::move(there), take, result);
   for (const wire::WindowColumn column : wire::kWindowColumns) {
@@ -83,8 +86,8 @@ Status Eraser::each_there(const Wish& wish, const ErasedName& name, const NameTa
 
 Status Eraser::each_column(const Wish& wish, const ErasedName& name, ErasedName there,
                            const NameTaker& take, TargetErasure& result) const {
-  if (name.id.sensor == 0)
-    return name.is_gone ? each_guessed_column(wish, name, std::move(there), take, result) : ok();
+  if (name.is_gone) return each_guessed_column(wish, name, std::move(there), take);
+  if (name.id.sensor == 0) return ok();
   EC_ASSIGN_OR_RETURN(const SentWindows sent, windows_->of(name.id));
   WindowColumns columns = 0;
   for (const SentWindows::Span& each : sent.spans)
@@ -104,28 +107,53 @@ Status Eraser::each_column(const Wish& wish, const ErasedName& name, ErasedName 
   return ok();
 }
 
-// Nobody knows the numbers of what had gone here before, nor which part of its name is its field:
-// columns are asked for by both names that they may have. InfluxDB is not asked for it at all.
+// Nobody knows which part of the name of what had gone here before is its field: columns are asked
+// for by both names that they may have. InfluxDB is not asked for it at all.
 Status Eraser::each_guessed_column(const Wish& wish, const ErasedName& name, ErasedName there,
-                                   const NameTaker& take, TargetErasure& result) const {
-  if (kind_ != Kind::EdgeCase || wish.cut_by_ns) return ok();
-  EC_ASSIGN_OR_RETURN(const bool has_any, windows_->has_any());
-  if (!has_any) return ok();
-  if (!wish.order.has_all_times) worsen(result, ErasureStep::NotPossible, kUnknownLength);
+                                   const NameTaker& take) const {
+  if (kind_ != Kind::EdgeCase) return ok();
+  WindowColumns columns = every_ns_ > 0 && !wish.cut_by_ns ? kAllWindowColumns : 0;
+  if (name.id.sensor != 0) {
+    EC_ASSIGN_OR_RETURN(const SentWindows sent, windows_->of(name.id));
+    for (const SentWindows::Span& each : sent.spans)
+      if (wish.takes(each)) columns |= each.columns;
+  } else if (columns == 0 && !wish.cut_by_ns) {
+    EC_ASSIGN_OR_RETURN(const bool has_any, windows_->has_any());
+    if (has_any) columns = kAllWindowColumns;
+  }
   const std::size_t tags = std::min(there.sensor.find('{'), there.sensor.size());
   const std::string stem = there.sensor.substr(0, tags), tail = there.sensor.substr(tags);
   for (const wire::WindowColumn column : wire::kWindowColumns) {
+    if ((columns & column_bit(column)) == 0) continue;
     for (const char* field : {"", ".value"}) {
       there.sensor = stem + field + std::string(wire::column_suffix(column)) + tail;
-      if (!windows_->is_series(name.namespace_name, name.device, there.sensor)) take(there);
+      if (every_ns_ > 0 || !windows_->is_series(name.namespace_name, name.device, there.sensor))
+        take(there);
     }
+  }
+  return ok();
+}
+
+Status Eraser::find_gone(const ErasureOrder& order, std::vector<ErasedName>& names,
+                         TargetErasure& result) const {
+  if (windows_ == nullptr || kind_ != Kind::EdgeCase) return ok();
+  for (ErasedName& each : names) {
+    if (!each.is_gone || each.is_device ||
+        !watched_.takes(each.namespace_name, each.device, each.sensor))
+      continue;
+    const auto gone = windows_->find_gone(each.namespace_name, each.device, each.sensor);
+    if (!gone.ok() && gone.status().code() != StatusCode::Corruption) return gone.status();
+    if (gone.ok() && gone->id) each.id = *gone->id;
+    if ((gone.ok() && (gone->id || gone->knows_all)) || order.has_all_times) continue;
+    worsen(result, ErasureStep::NotPossible, kUnknownLength);
   }
   return ok();
 }
 
 // Windows that begin before the range and end in it, or behind.
 Result<std::set<std::int64_t>> Eraser::cut_windows(const ErasureOrder& order,
-                                                   const std::vector<ErasedName>& names) const {
+                                                   const std::vector<ErasedName>& names,
+                                                   TargetErasure& result) const {
   std::set<std::int64_t> begins_ns;
   const std::int64_t from_ns = order.range.from_ns;
   if (windows_ == nullptr || order.has_all_times || from_ns == INT64_MIN) return begins_ns;
@@ -133,6 +161,11 @@ Result<std::set<std::int64_t>> Eraser::cut_windows(const ErasureOrder& order,
     if (each.is_device || each.id.sensor == 0) continue;
     EC_ASSIGN_OR_RETURN(const SentWindows sent, windows_->of(each.id));
     for (const SentWindows::Span& span : sent.spans) {
+      if (span.has_several_lengths()) {
+        if (span.begin_ns < from_ns && from_ns < span.end_ns)
+          worsen(result, ErasureStep::NotPossible, kUnknownLength);
+        continue;
+      }
       const std::int64_t begin_ns = window_begin_ns(from_ns, span.every_ns);
       if (begin_ns < from_ns && span.begin_ns <= begin_ns && begin_ns < span.end_ns)
         begins_ns.insert(begin_ns);

@@ -64,11 +64,12 @@ struct VerifyPage {
   };
   std::uint64_t readings = 0;  // that were compared
   std::uint64_t missing = 0;
-  std::uint64_t refused = 0;    // by the target, when they were sent
-  std::uint64_t unchecked = 0;  // too large to be fetched, here or there
-  std::vector<Hour> hours;      // with something missing, kHoursMax at most
-  std::vector<Refusal> again;   // what is missing, kAgainMax at most
-  std::string next;             // empty: that was all
+  std::uint64_t refused = 0;  // by the target, when they were sent
+  // Too large to be fetched, here or there; or nobody knows which of several windows is there.
+  std::uint64_t unchecked = 0;
+  std::vector<Hour> hours;     // with something missing, kHoursMax at most
+  std::vector<Refusal> again;  // what is missing, kAgainMax at most
+  std::string next;            // empty: that was all
 };
 
 class Verifier {

@@ -189,6 +189,7 @@ class BatchReader {
   Engine& engine_;
   const catalog::Catalog& catalog_;
   const retention::RetentionService* const rules_;  // that are told; null: none are
+  const retention::RetentionService* const tiers_;  // null: there are none
   const Thinned* const thinned_;
   const config::ForwardKind kind_;
   const std::optional<std::int64_t> from_ns_;
@@ -341,6 +342,7 @@ class Target {
   // Something goes before readings.
   bool has_erasure() const;
   Status end_erasure(std::uint64_t number, TargetErasure result);
+  void forget_erased(const ErasureOrder& order, const TargetErasure& result);
   // Makes answers final that the target cannot forget any more; false: that could not be kept.
   bool settle_erasures();
   void look_at_certificates();

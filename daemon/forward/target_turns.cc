@@ -43,6 +43,7 @@ Target::Turn Target::send_erasure(const ErasureOrder& order) {
     ++erasing_.chunk;
     if (is_stopping()) return Turn::Sent;
   }
+  forget_erased(order, result);
   if (Status status = end_erasure(order.number, std::move(result)); !status.ok()) {
     erasing_ = {};  // it is asked again: before that is durable nothing else goes
     fail(status);
@@ -53,6 +54,27 @@ Target::Turn Target::send_erasure(const ErasureOrder& order) {
   rests_until_ns_ = 0;
   why_.clear();
   return Turn::Sent;
+}
+
+// What is gone there needs no other erasure. Its names go with the last answer.
+void Target::forget_erased(const ErasureOrder& order, const TargetErasure& result) {
+  if (!order.has_all_times || result.step == ErasureStep::NotPossible) return;
+  for (std::uint32_t chunk = 0; chunk < order.chunks; ++chunk) {
+    const auto names = parts_.erasures.names(order, chunk);
+    if (!names.ok()) return;
+    std::vector<Thinned::Named> some;
+    for (const ErasedName& each : *names) {
+      if (each.is_device) continue;
+      Bytes hash = Thinned::hash_of(each.namespace_name, each.device, each.sensor);
+      const auto gone = parts_.thinned.find_gone(settings_.name, hash);
+      if (!gone.ok()) return;
+      const catalog::SeriesId id = each.id.sensor != 0 ? each.id : gone->id.value_or(each.id);
+      // A series that has the name now has its own.
+      if (gone->id && !(*gone->id == id)) hash.clear();
+      if (id.sensor != 0) some.emplace_back(std::move(hash), id);
+    }
+    if (!thinned_.erased(some).ok()) return;
+  }
 }
 
 bool Target::has_erasure() const {

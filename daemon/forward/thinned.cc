@@ -1,26 +1,37 @@
 #include "forward/thinned.h"
 
 #include <algorithm>
+#include <numeric>
 
+#include "auth/hashing.h"
 #include "forward/series_names.h"
 #include "forward/windows.h"
 
 namespace edgecase::forward {
 namespace {
 
-constexpr char kOwed = 'W', kSent = 'X';
-constexpr std::uint8_t kWindowsVersion = 1;
-constexpr std::size_t kSeriesBytes = 12;
+constexpr char kOwed = 'W', kSent = 'X', kNamed = 'Y';
+constexpr std::uint8_t kWindowsVersion = 2, kVersionWithoutDebt = 1;
+constexpr std::size_t kSeriesBytes = 12, kHashBytes = 16;
 
 Bytes prefix_of(char kind, const std::string& name) {
   return Bytes(1, kind) + name + '\0';
 }
 
+void append_series(const catalog::SeriesId& id, Bytes& bytes) {
+  append_number(id.namespace_id, bytes);
+  append_number(id.device, bytes);
+  append_number(id.sensor, bytes);
+}
+
+bool take_series(ByteView bytes, catalog::SeriesId& id) {
+  return bytes.size() == kSeriesBytes && take_number(bytes, id.namespace_id) &&
+         take_number(bytes, id.device) && take_number(bytes, id.sensor);
+}
+
 Bytes key_of(char kind, const std::string& name, const catalog::SeriesId& id) {
   Bytes key = prefix_of(kind, name);
-  append_number(id.namespace_id, key);
-  append_number(id.device, key);
-  append_number(id.sensor, key);
+  append_series(id, key);
   return key;
 }
 
@@ -29,7 +40,7 @@ Status broken() {
 }
 
 Status check_version(std::uint8_t version) {
-  return version == kWindowsVersion
+  return version >= kVersionWithoutDebt && version <= kWindowsVersion
              ? ok()
              : unsupported("what goes to a target as windows is of a newer version of EdgeCase");
 }
@@ -40,7 +51,9 @@ Result<OwedWindows> decode_owed(ByteView bytes) {
   if (!take_number(bytes, version)) return broken();
   EC_TRY(check_version(version));
   if (!take_number(bytes, owed.from_ns) || !take_number(bytes, owed.to_ns) ||
-      !take_number(bytes, owed.readings) || !bytes.empty() || owed.from_ns > owed.to_ns)
+      !take_number(bytes, owed.readings) ||
+      (version != kVersionWithoutDebt && !take_number(bytes, owed.debt)) || !bytes.empty() ||
+      owed.from_ns > owed.to_ns)
     return broken();
   return owed;
 }
@@ -50,7 +63,9 @@ Result<SentWindows> decode_sent(ByteView bytes) {
   std::uint8_t version = 0;
   if (!take_number(bytes, version)) return broken();
   EC_TRY(check_version(version));
-  if (!take_number(bytes, sent.done_to_ns) || !take_number(bytes, sent.readings)) return broken();
+  if (!take_number(bytes, sent.done_to_ns) || !take_number(bytes, sent.readings) ||
+      (version != kVersionWithoutDebt && !take_number(bytes, sent.debt)))
+    return broken();
   while (!bytes.empty()) {
     SentWindows::Span span;
     if (!take_number(bytes, span.begin_ns) || !take_number(bytes, span.end_ns) ||
@@ -78,8 +93,23 @@ Result<std::optional<Decoded>> get(Engine& engine, NamespaceId id, const Bytes& 
 
 }  // namespace
 
-bool SentWindows::note(const Span& span) {
+void SentWindows::join_oldest() {
+  Span& first = spans[0];
+  const Span& next = spans[1];
+  first.begin_ns = std::min(first.begin_ns, next.begin_ns);
+  first.end_ns = std::max(first.end_ns, next.end_ns);
+  first.every_ns = std::gcd(first.every_ns, next.every_ns);
+  first.columns |= next.columns;
+  first.columns |= kSeveralLengths;
+  spans.erase(spans.begin() + 1);
+}
+
+void SentWindows::note(const Span& span) {
   for (Span& each : spans) {
+    const bool has_it = each.has_several_lengths() && each.begin_ns <= span.begin_ns &&
+                        span.end_ns <= each.end_ns && span.every_ns % each.every_ns == 0 &&
+                        (span.columns & ~each.columns) == 0;
+    if (has_it) return;
     if (each.every_ns != span.every_ns || each.columns != span.columns) continue;
     // Where nothing of another kind lies between the two, they are one: there is nothing else.
     const std::int64_t begin_ns = std::min(each.begin_ns, span.begin_ns);
@@ -90,14 +120,13 @@ bool SentWindows::note(const Span& span) {
     if (!is_alone) continue;
     each.begin_ns = begin_ns;
     each.end_ns = end_ns;
-    return true;
+    return;
   }
-  if (spans.size() == kSpansMax) return false;
+  if (spans.size() == kSpansMax) join_oldest();
   spans.insert(
       std::upper_bound(spans.begin(), spans.end(), span,
                        [](const Span& a, const Span& b) { return a.begin_ns < b.begin_ns; }),
       span);
-  return true;
 }
 
 const SentWindows::Span* SentWindows::find(std::int64_t begin_ns) const {
@@ -122,7 +151,10 @@ Status Thinned::owe(const std::string& name, const catalog::SeriesId& id, std::i
     auto went = this->sent(name, id);
     if (went.status().code() == StatusCode::Corruption) went = SentWindows();
     EC_ASSIGN_OR_RETURN(const SentWindows sent, std::move(went));
-    if (sent.done_to_ns < before->to_ns) owed.from_ns = std::min(from_ns, before->from_ns);
+    // What begins before the end of what is known may have gone: then all from there on goes again.
+    owed.debt = before->debt + (from_ns < before->to_ns ? 1 : 0);
+    const std::int64_t done_to_ns = std::max(before->from_ns, sent.done_to_of(*before));
+    if (done_to_ns < before->to_ns) owed.from_ns = std::min(from_ns, done_to_ns);
     owed.to_ns = std::max(to_ns, before->to_ns);
     owed.readings += before->readings;
   }
@@ -131,6 +163,7 @@ Status Thinned::owe(const std::string& name, const catalog::SeriesId& id, std::i
   append_number(owed.from_ns, value);
   append_number(owed.to_ns, value);
   append_number(owed.readings, value);
+  append_number(owed.debt, value);
   batch.put(records, key, value);
   return ok();
 }
@@ -148,11 +181,8 @@ Result<std::vector<Thinned::Owed>> Thinned::owed(const std::string& name,
   options.fill_cache = false;
   EC_ASSIGN_OR_RETURN(const auto each, engine_.scan(records, {keys.lower, keys.upper}, options));
   for (; each->valid() && some.size() < most; each->next()) {
-    ByteView key = each->key().substr(prefix.size());
     Owed owed;
-    if (key.size() != kSeriesBytes || !take_number(key, owed.first.namespace_id) ||
-        !take_number(key, owed.first.device) || !take_number(key, owed.first.sensor))
-      return broken();
+    if (!take_series(each->key().substr(prefix.size()), owed.first)) return broken();
     const ByteView value = each->value();
     if (!each->valid()) break;
     EC_ASSIGN_OR_RETURN(owed.second, decode_owed(value));
@@ -184,15 +214,44 @@ Result<std::optional<std::uint64_t>> Thinned::sent_readings(const std::string& n
   return get<std::uint64_t>(engine_, records_.id(), prefix_of(kSent, name), +decode);
 }
 
+Bytes Thinned::hash_of(const std::string& namespace_name, const std::string& device,
+                       const std::string& sensor) {
+  const auth::Digest digest =
+      auth::sha256(namespace_name + std::string(1, '\0') + device + std::string(1, '\0') + sensor);
+  return Bytes(reinterpret_cast<const char*>(digest.data()), kHashBytes);
+}
+
+Result<Thinned::Gone> Thinned::find_gone(const std::string& name, const Bytes& hash) const {
+  const auto decode_version = [](ByteView bytes) -> Result<std::uint8_t> {
+    std::uint8_t version = 0;
+    return take_number(bytes, version) ? Result<std::uint8_t>(version) : broken();
+  };
+  const auto decode_series = [](ByteView bytes) -> Result<catalog::SeriesId> {
+    catalog::SeriesId id;
+    return take_series(bytes, id) ? Result<catalog::SeriesId>(id) : broken();
+  };
+  Gone gone;
+  EC_ASSIGN_OR_RETURN(
+      const auto version,
+      get<std::uint8_t>(engine_, records_.id(), prefix_of(kSent, name), +decode_version));
+  gone.knows_all = !version || *version != kVersionWithoutDebt;
+  EC_ASSIGN_OR_RETURN(gone.id,
+                      get<catalog::SeriesId>(engine_, records_.id(), prefix_of(kNamed, name) + hash,
+                                             +decode_series));
+  return gone;
+}
+
 Status Thinned::write(const std::string& name, const std::vector<Sent>& some,
-                      std::uint64_t readings) {
+                      std::uint64_t readings, const std::vector<Named>& named) {
   EC_ASSIGN_OR_RETURN(const NamespaceId records, records_.made_id());
+  EC_ASSIGN_OR_RETURN(const Gone known, find_gone(name, {}));
   WriteBatch batch;
   for (const auto& [id, sent] : some) {
     Bytes value;
     append_number(kWindowsVersion, value);
     append_number(sent.done_to_ns, value);
     append_number(sent.readings, value);
+    append_number(sent.debt, value);
     for (const SentWindows::Span& each : sent.spans) {
       for (const std::int64_t number : {each.begin_ns, each.end_ns, each.every_ns})
         append_number(number, value);
@@ -200,25 +259,39 @@ Status Thinned::write(const std::string& name, const std::vector<Sent>& some,
     }
     batch.put(records, key_of(kSent, name, id), value);
   }
+  for (const auto& [hash, id] : named) {
+    Bytes value;
+    append_series(id, value);
+    batch.put(records, prefix_of(kNamed, name) + hash, value);
+  }
   Bytes value;
-  append_number(kWindowsVersion, value);
+  append_number(known.knows_all ? kWindowsVersion : kVersionWithoutDebt, value);
   append_number(readings, value);
   batch.put(records, prefix_of(kSent, name), value);
   return engine_.write(batch, Durability::Sync);
 }
 
-Status Thinned::remove(const std::string& name, const std::vector<catalog::SeriesId>& some) {
+Status Thinned::remove_owed(const std::string& name, const std::vector<catalog::SeriesId>& some) {
   if (some.empty() || records_.id() == 0) return ok();
   WriteBatch batch;
-  for (const catalog::SeriesId& id : some)
-    for (const char kind : {kOwed, kSent}) batch.remove(records_.id(), key_of(kind, name, id));
+  for (const catalog::SeriesId& id : some) batch.remove(records_.id(), key_of(kOwed, name, id));
+  return engine_.write(batch, Durability::Async);
+}
+
+Status Thinned::remove_sent(const std::string& name, const std::vector<Named>& some) {
+  if (some.empty() || records_.id() == 0) return ok();
+  WriteBatch batch;
+  for (const auto& [hash, id] : some) {
+    batch.remove(records_.id(), key_of(kSent, name, id));
+    if (!hash.empty()) batch.remove(records_.id(), prefix_of(kNamed, name) + hash);
+  }
   return engine_.write(batch, Durability::Async);
 }
 
 Status Thinned::forget(const std::string& name) {
   if (records_.id() == 0) return ok();
   WriteBatch batch;
-  for (const char kind : {kOwed, kSent}) {
+  for (const char kind : {kOwed, kSent, kNamed}) {
     const catalog::KeySpan all = catalog::span_of_prefix(records_.id(), prefix_of(kind, name));
     batch.remove_range(records_.id(), all.lower, all.upper);
   }

@@ -3,17 +3,25 @@
 // the target's thread pays it (ThinnedSender). Each writes a record of its own, so neither waits
 // for the other, and a crash in between sends windows twice, which changes nothing there.
 //
-//   key 'W' name, 0, series -> what is owed: 1 version, 8 from, 8 to, 8 readings; the last two only
-//                              grow. Owed is what lies behind done_to, too
-//   key 'X' name, 0, series -> what went: 1 version, 8 done_to, 8 readings, then spans: 8 begin,
-//                              8 end, 8 length of windows, 1 columns (bits by wire::WindowColumn)
+//   key 'W' name, 0, series -> what is owed: 1 version, 8 from, 8 to, 8 readings, 4 debt. From and
+//                              debt are another where more is owed of what may have gone; the
+//                              others only grow. Version 1 has no debt: 0
+//   key 'X' name, 0, series -> what went: 1 version, 8 done_to, 8 readings, 4 debt of which that
+//                              is, then spans: 8 begin, 8 end, 8 length of windows, 1 columns (bits
+//                              by wire::WindowColumn; 128: of several lengths, all multiples of
+//                              that one). Version 1 has no debt: 0
 //   key 'X' name, 0         -> 1 version, 8 readings of windows that went to that target. It is
-//                              there from before the first one
+//                              there from before the first one. Version 1: 'Y' may lack some
+//   key 'Y' name, 0, 16 hash of a series' names -> series, where the target is an EdgeCase: an
+//                              erasure finds its spans once nobody knows the names here
 //
 // In `_forward` (records.h); a series is 4 namespace, 4 device, 4 sensor. Numbers are big-endian,
-// times nanoseconds since 1970. A span is durable before a window of it is sent, so an erasure
-// finds all columns that a target may have; done_to and readings are once the target has them for
-// good. Thread-safe.
+// times nanoseconds since 1970. Of the same debt what lies before done_to went; of another one
+// nothing did. A span is durable before a window of it is sent, so an erasure finds all columns
+// that a target may have; done_to and readings are once the target has them for good.
+//
+// A series has one record of each, however long a target is away or rests: `forget` takes them.
+// Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -43,6 +51,8 @@ constexpr WindowColumns column_bit(wire::WindowColumn column) {
   return static_cast<WindowColumns>(1u << static_cast<unsigned>(column));
 }
 inline constexpr WindowColumns kAllWindowColumns = (1u << wire::kWindowColumns.size()) - 1;
+inline constexpr WindowColumns kSeveralLengths = 128;
+static_assert(kAllWindowColumns < kSeveralLengths);
 
 struct SeriesOrder {
   bool operator()(const catalog::SeriesId& a, const catalog::SeriesId& b) const {
@@ -54,31 +64,40 @@ struct SeriesOrder {
 struct OwedWindows {
   std::int64_t from_ns = 0, to_ns = 0;
   std::uint64_t readings = 0;
+  std::uint32_t debt = 0;
 
   friend bool operator==(const OwedWindows&, const OwedWindows&) = default;
 };
 
 struct SentWindows {
-  // Windows that begin within it have one length.
+  // Windows that begin within it have one length, or several: then they are multiples of this one.
   struct Span {
     std::int64_t begin_ns = 0, end_ns = 0, every_ns = 0;
     WindowColumns columns = 0;
 
+    bool has_several_lengths() const { return (columns & kSeveralLengths) != 0; }
     friend bool operator==(const Span&, const Span&) = default;
   };
-  // Lengths change with rules; what would need more spans does not go.
+  // Lengths change with rules; where there would be more, the oldest two become one.
   static constexpr std::size_t kSpansMax = 64;
 
   std::int64_t done_to_ns = INT64_MIN;
   std::uint64_t readings = 0;
+  std::uint32_t debt = 0;
   std::vector<Span> spans = {};  // by time
 
-  // False: there are too many.
-  bool note(const Span& span);
+  void note(const Span& span);
+  // Before that time what is owed has gone.
+  std::int64_t done_to_of(const OwedWindows& owed) const {
+    return owed.debt == debt ? done_to_ns : owed.from_ns;
+  }
   // Null: no window that begins then was sent.
   const Span* find(std::int64_t begin_ns) const;
 
   friend bool operator==(const SentWindows&, const SentWindows&) = default;
+
+ private:
+  void join_oldest();
 };
 
 class Thinned {
@@ -107,10 +126,23 @@ class Thinned {
   Result<std::optional<std::uint64_t>> sent_readings(const std::string& name) const;
 
   using Sent = std::pair<catalog::SeriesId, SentWindows>;
-  // Durable on return.
-  Status write(const std::string& name, const std::vector<Sent>& some, std::uint64_t readings);
-  // Series that are not there any more.
-  Status remove(const std::string& name, const std::vector<catalog::SeriesId>& some);
+  // What `Y` has of a series' names.
+  static Bytes hash_of(const std::string& namespace_name, const std::string& device,
+                       const std::string& sensor);
+  using Named = std::pair<Bytes, catalog::SeriesId>;
+  // Durable on return. `named`: of `Y`.
+  Status write(const std::string& name, const std::vector<Sent>& some, std::uint64_t readings,
+               const std::vector<Named>& named = {});
+  // A series that had that name, of which windows went. `knows_all`: nothing, where there was none.
+  struct Gone {
+    std::optional<catalog::SeriesId> id = {};
+    bool knows_all = false;
+  };
+  Result<Gone> find_gone(const std::string& name, const Bytes& hash) const;
+  // Series that are not there any more owe nothing.
+  Status remove_owed(const std::string& name, const std::vector<catalog::SeriesId>& some);
+  // Nothing of these is there any more.
+  Status remove_sent(const std::string& name, const std::vector<Named>& some);
   Status forget(const std::string& name);
 
  private:
@@ -128,6 +160,10 @@ class WindowsThere {
   virtual ~WindowsThere() = default;
   // Errors: the engine's; Corruption.
   virtual Result<SentWindows> of(const catalog::SeriesId& id) const = 0;
+  // Which series it was that nobody knows here any more.
+  virtual Result<Thinned::Gone> find_gone(const std::string& namespace_name,
+                                          const std::string& device,
+                                          const std::string& sensor) const = 0;
   // Whether a window ever went there.
   virtual Result<bool> has_any() const = 0;
   // Whether a series here has that name.
@@ -158,10 +194,12 @@ class ThinnedSender final : public WindowsThere {
     Thinned& thinned;
     const retention::RetentionService* rules = nullptr;  // null: nothing became windows
     std::int64_t every_ns = 0;                           // 0: readings go as they came
+    bool keeps_names = false;  // erasures of series that are gone here find their windows
   };
   struct Step {
     catalog::SeriesId id;
     SentWindows before, after;
+    Bytes hash = {};  // of its names, where these are kept
   };
   struct Part {
     Batch batch;
@@ -198,7 +236,13 @@ class ThinnedSender final : public WindowsThere {
   Result<SentWindows> of(const catalog::SeriesId& id) const override {
     return parts_.thinned.sent(name_, id);
   }
+  Result<Thinned::Gone> find_gone(const std::string& namespace_name, const std::string& device,
+                                  const std::string& sensor) const override {
+    return parts_.thinned.find_gone(name_, Thinned::hash_of(namespace_name, device, sensor));
+  }
   Result<bool> has_any() const override;
+  // All of these is erased there.
+  Status erased(const std::vector<Thinned::Named>& some);
   bool is_series(const std::string& namespace_name, const std::string& device,
                  const std::string& sensor) const override {
     return parts_.catalog.find(namespace_name, device, sensor).ok();
@@ -211,6 +255,7 @@ class ThinnedSender final : public WindowsThere {
     std::int64_t sent_ns = 0;
   };
   Result<SentWindows> sent_of(const catalog::SeriesId& id) const;
+  Status forget_sent(const std::vector<catalog::SeriesId>& some);
   Status load();
   // Whether all that is owed of the series is in the batch.
   Result<bool> read_series(const catalog::SeriesEntry& here, const SeriesNames::Series& there,

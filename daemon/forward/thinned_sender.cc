@@ -73,31 +73,32 @@ Result<bool> ThinnedSender::read_series(const catalog::SeriesEntry& here,
                                         Part& part) const {
   Step step{.id = here.id, .before = {}, .after = {}};
   EC_ASSIGN_OR_RETURN(step.before, sent_of(here.id));
-  const std::int64_t from_ns = std::max(owed.from_ns, step.before.done_to_ns);
+  const std::int64_t from_ns = std::max(owed.from_ns, step.before.done_to_of(owed));
   if (from_ns >= owed.to_ns) return true;
+  if (parts_.keeps_names)
+    step.hash = Thinned::hash_of(here.namespace_name, here.device, here.sensor);
   step.after = step.before;
+  step.after.debt = owed.debt;
   step.after.done_to_ns = owed.to_ns;
   // Columns alone have no readings beside them.
   const WindowColumns columns =
       parts_.every_ns > 0 ? kAllWindowColumns : free_columns(parts_.catalog, here);
   std::uint64_t readings = 0;
   bool is_done = true;
-  EC_TRY(windows_.each_tiered(
-      here, from_ns, owed.to_ns, snapshot, [&](const WholeWindow& window) {
-        if (part.batch.is_full(lines_max)) {
-          is_done = false;
-          step.after.done_to_ns = std::max(from_ns, window.begin_ns);
-          return false;
-        }
-        std::int64_t end_ns = 0;
-        if (__builtin_add_overflow(window.begin_ns, window.every_ns, &end_ns)) end_ns = INT64_MAX;
-        // Nothing goes that an erasure would not find again.
-        if (columns == 0 || !step.after.note({window.begin_ns, end_ns, window.every_ns, columns}))
-          return true;
-        reader.add_window(here.id, there, window, columns, part.batch);
-        readings += window.count;
-        return true;
-      }));
+  EC_TRY(windows_.each_tiered(here, from_ns, owed.to_ns, snapshot, [&](const WholeWindow& window) {
+    if (part.batch.is_full(lines_max)) {
+      is_done = false;
+      step.after.done_to_ns = std::max(from_ns, window.begin_ns);
+      return false;
+    }
+    std::int64_t end_ns = 0;
+    if (__builtin_add_overflow(window.begin_ns, window.every_ns, &end_ns)) end_ns = INT64_MAX;
+    if (columns == 0) return true;
+    step.after.note({window.begin_ns, end_ns, window.every_ns, columns});
+    reader.add_window(here.id, there, window, columns, part.batch);
+    readings += window.count;
+    return true;
+  }));
   // The first window may have readings that went as they came.
   const std::uint64_t left = owed.readings - std::min(owed.readings, step.before.readings);
   step.after.readings += std::min(readings, left);
@@ -108,6 +109,7 @@ Result<bool> ThinnedSender::read_series(const catalog::SeriesEntry& here,
 
 Status ThinnedSender::announce(const Part& part) {
   std::vector<Thinned::Sent> some;
+  std::vector<Thinned::Named> named;
   for (const Step& each : part.steps) {
     if (each.after.spans == each.before.spans) continue;
     auto kept = parts_.thinned.sent(name_, each.id);
@@ -115,8 +117,9 @@ Status ThinnedSender::announce(const Part& part) {
     EC_ASSIGN_OR_RETURN(SentWindows announced, std::move(kept));
     announced.spans = each.after.spans;
     some.emplace_back(each.id, std::move(announced));
+    if (!each.hash.empty()) named.emplace_back(each.hash, each.id);
   }
-  return some.empty() ? ok() : parts_.thinned.write(name_, some, readings_);
+  return some.empty() ? ok() : parts_.thinned.write(name_, some, readings_, named);
 }
 
 void ThinnedSender::sent(Part part, std::int64_t now_ns, bool may_forget) {
@@ -127,11 +130,24 @@ void ThinnedSender::sent(Part part, std::int64_t now_ns, bool may_forget) {
     unsettled.sent_ns = now_ns;
   }
   // Where that fails, the next sweep does it.
-  if (may_forget) static_cast<void>(parts_.thinned.remove(name_, part.gone).ok());
+  if (may_forget) static_cast<void>(parts_.thinned.remove_owed(name_, part.gone).ok());
+  if (may_forget && !parts_.keeps_names) static_cast<void>(forget_sent(part.gone).ok());
   if (part.last) behind_ = part.last;
   if (!part.is_whole) return;
   is_sweeping_ = false;
   done_generation_ = generation_;
+}
+
+Status ThinnedSender::forget_sent(const std::vector<catalog::SeriesId>& some) {
+  std::vector<Thinned::Named> nameless;
+  for (const catalog::SeriesId& each : some) nameless.emplace_back(Bytes(), each);
+  return parts_.thinned.remove_sent(name_, nameless);
+}
+
+Status ThinnedSender::erased(const std::vector<Thinned::Named>& some) {
+  if (!parts_.keeps_names) return ok();
+  for (const Thinned::Named& each : some) unsettled_.erase(each.second);
+  return parts_.thinned.remove_sent(name_, some);
 }
 
 Status ThinnedSender::keep(std::int64_t now_ns) {

@@ -170,13 +170,19 @@ Result<bool> Verifier::compare_sent_windows(const catalog::SeriesEntry& entry,
   EC_ASSIGN_OR_RETURN(const std::optional<OwedWindows> owed,
                       thinned_->owed(watched_.name, entry.id));
   EC_ASSIGN_OR_RETURN(const ColumnSeries columns, columns_of(entry));
-  const std::int64_t to_ns = std::min(sent.done_to_ns, request.to_ns.value_or(INT64_MAX));
+  const std::int64_t done_to_ns = owed ? sent.done_to_of(*owed) : sent.done_to_ns;
+  const std::int64_t to_ns = std::min(done_to_ns, request.to_ns.value_or(INT64_MAX));
   for (const SentWindows::Span& span : sent.spans) {
     std::int64_t begin_ns = std::max(from_ns, span.begin_ns);
     std::int64_t end_ns = std::min(span.end_ns, to_ns);
     // The last one may have more by now that is owed still.
-    if (owed && owed->to_ns > sent.done_to_ns)
-      end_ns = std::min(end_ns, window_begin_ns(sent.done_to_ns, span.every_ns));
+    if (owed && owed->to_ns > done_to_ns)
+      end_ns = std::min(end_ns, window_begin_ns(done_to_ns, span.every_ns));
+    if (begin_ns < end_ns && span.has_several_lengths()) {
+      const auto pass_over = [&page](const WholeWindow&) { return ++page.unchecked > 0; };
+      EC_TRY(windows_.each_tiered(entry, begin_ns, end_ns, engine_.snapshot(), pass_over));
+      continue;
+    }
     while (begin_ns < end_ns) {
       SomeColumns some;
       EC_ASSIGN_OR_RETURN(const std::int64_t next_ns,
@@ -207,8 +213,7 @@ Result<std::int64_t> Verifier::read_span(const catalog::SeriesEntry& entry,
       return true;
     if (count == kWindowsAtOnce) next_ns = window.begin_ns;
     if (count++ == kWindowsAtOnce) return false;
-    const Bytes key =
-        wire::make_reading_key({entry.id.device, entry.id.sensor, window.begin_ns});
+    const Bytes key = wire::make_reading_key({entry.id.device, entry.id.sensor, window.begin_ns});
     for (const wire::WindowColumn column : wire::kWindowColumns) {
       const auto value = window.value_of(column);
       if (!value || (span.columns & column_bit(column)) == 0) continue;
@@ -227,15 +232,7 @@ Result<std::int64_t> Verifier::read_span(const catalog::SeriesEntry& entry,
     return next_ns;
   }
   EC_TRY(each_window(engine_, entry.id, span.every_ns, from_ns, to_ns, snapshot,
-                     [&](const wire::Window& window) {
-                       return take({.begin_ns = window.begin_ns,
-                                    .every_ns = span.every_ns,
-                                    .count = window.count,
-                                    .has_readings = false,
-                                    .value_of = [&window](wire::WindowColumn column) {
-                                      return wire::value_of(window, column);
-                                    }});
-                     }));
+                     [&](const wire::Window& window) { return take(as_it_is(window)); }));
   return next_ns;
 }
 

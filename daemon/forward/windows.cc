@@ -17,7 +17,8 @@ std::int64_t plus(std::int64_t time_ns, std::int64_t span_ns) {
 }
 
 // Since when the tier has windows still; the beginning of time: it has all.
-std::int64_t tier_from_ns(const wire::Keeping& keeping, std::int64_t every_ns, std::int64_t now_ns) {
+std::int64_t tier_from_ns(const wire::Keeping& keeping, std::int64_t every_ns,
+                          std::int64_t now_ns) {
   const auto tier = std::find_if(keeping.tiers.begin(), keeping.tiers.end(),
                                  [=](const wire::Tier& each) { return each.every_ns == every_ns; });
   std::int64_t from_ns = 0;
@@ -222,13 +223,12 @@ Result<bool> Windows::compute(NamespaceId namespace_id, const wire::ReadingKey& 
   const auto now = snapshot != nullptr ? snapshot : engine_.snapshot();
   const std::int64_t begin_ns = window_begin_ns(key.time_ns, every_ns_);
   bool is_whole = true;
-  EC_TRY(each_finest_window(engine_, *rules_, *tiered, begin_ns, end_ns(begin_ns), now,
-                            [&](const wire::Window& window) {
-                              is_whole = window.begin_ns >= begin_ns &&
-                                         every_ns_ % window.every_ns == 0;
-                              if (is_whole) sum.add(window);
-                              return is_whole;
-                            }));
+  EC_TRY(each_finest_window(
+      engine_, *rules_, *tiered, begin_ns, end_ns(begin_ns), now, [&](const wire::Window& window) {
+        is_whole = window.begin_ns >= begin_ns && every_ns_ % window.every_ns == 0;
+        if (is_whole) sum.add(window);
+        return is_whole;
+      }));
   EC_ASSIGN_OR_RETURN(const retention::TierMark mark,
                       retention::TierMarks::find_in(engine_, rules_->records(), tiered->id, now));
   if (!is_whole || begin_ns < tiers_kept_from_ns(engine_, *rules_, *tiered, mark)) return false;
@@ -242,13 +242,17 @@ Result<bool> Windows::compute(NamespaceId namespace_id, const wire::ReadingKey& 
 // Puts windows of tiers together as they come, and gives them.
 class Windows::Combiner {
  public:
-  // `mark_ns`: readings begin there. `whole_ns`: what lies before has lost something.
+  // What lies outside [from_ns, to_ns) does not go as it is. `mark_ns`: readings begin there.
+  // `whole_ns`: what lies before has lost something.
   Combiner(const Windows& windows, const catalog::SeriesId& id,
-           const std::shared_ptr<const Snapshot>& snapshot, std::int64_t mark_ns,
-           std::int64_t whole_ns, const WholeWindowTaker& take)
+           const std::shared_ptr<const Snapshot>& snapshot, std::int64_t from_ns,
+           std::int64_t to_ns, std::int64_t mark_ns, std::int64_t whole_ns,
+           const WholeWindowTaker& take)
       : windows_(windows),
         id_(id),
         snapshot_(snapshot),
+        from_ns_(from_ns),
+        to_ns_(to_ns),
         mark_ns_(mark_ns),
         whole_ns_(whole_ns),
         take_(take) {}
@@ -266,15 +270,10 @@ class Windows::Combiner {
     const bool is_part = every_ns > 0 && every_ns % window.every_ns == 0 &&
                          begin_ns >= as_it_is_to_ns_ && begin_ns >= whole_ns_;
     if (!is_part) {
-      if (every_ns == 0 || every_ns % window.every_ns != 0)
-        as_it_is_to_ns_ = plus(window.begin_ns, window.every_ns);
-      return take_({.begin_ns = window.begin_ns,
-                    .every_ns = window.every_ns,
-                    .count = window.count,
-                    .has_readings = false,
-                    .value_of = [&window](wire::WindowColumn column) {
-                      return wire::value_of(window, column);
-                    }});
+      const std::int64_t end_ns = plus(window.begin_ns, window.every_ns);
+      if (every_ns == 0 || every_ns % window.every_ns != 0) as_it_is_to_ns_ = end_ns;
+      const bool is_asked = end_ns > from_ns_ && window.begin_ns < to_ns_;
+      return !is_asked || take_(as_it_is(window));
     }
     if (!is_open_) sum_ = Sum();
     is_open_ = true;
@@ -299,7 +298,7 @@ class Windows::Combiner {
   const Windows& windows_;
   const catalog::SeriesId id_;
   const std::shared_ptr<const Snapshot> snapshot_;
-  const std::int64_t mark_ns_, whole_ns_;
+  const std::int64_t from_ns_, to_ns_, mark_ns_, whole_ns_;
   const WholeWindowTaker& take_;
   bool is_open_ = false;
   std::int64_t begin_ns_ = 0, as_it_is_to_ns_ = INT64_MIN;
@@ -309,15 +308,20 @@ class Windows::Combiner {
 Status Windows::each_tiered(const catalog::SeriesEntry& series, std::int64_t from_ns,
                             std::int64_t to_ns, const std::shared_ptr<const Snapshot>& snapshot,
                             const WholeWindowTaker& take) const {
-  EC_ASSIGN_OR_RETURN(const retention::TierMark mark,
-                      retention::TierMarks::find_in(engine_, rules_->records(), series.id, snapshot));
+  if (rules_ == nullptr) return ok();
+  EC_ASSIGN_OR_RETURN(
+      const retention::TierMark mark,
+      retention::TierMarks::find_in(engine_, rules_->records(), series.id, snapshot));
   std::int64_t whole_ns = INT64_MIN;
+  const std::int64_t asked_from_ns = from_ns, asked_to_ns = to_ns;
   if (every_ns_ > 0) {
     whole_ns = tiers_kept_from_ns(engine_, *rules_, series, mark);
     from_ns = window_begin_ns(from_ns, every_ns_);
-    if (window_begin_ns(to_ns, every_ns_) != to_ns) to_ns = end_ns(window_begin_ns(to_ns, every_ns_));
+    if (window_begin_ns(to_ns, every_ns_) != to_ns)
+      to_ns = end_ns(window_begin_ns(to_ns, every_ns_));
   }
-  Combiner combiner(*this, series.id, snapshot, mark.before_ns, whole_ns, take);
+  Combiner combiner(*this, series.id, snapshot, asked_from_ns, asked_to_ns, mark.before_ns,
+                    whole_ns, take);
   Status problem;
   bool goes_on = true;
   EC_TRY(each_finest_window(engine_, *rules_, series, from_ns, to_ns, snapshot,

@@ -11,7 +11,8 @@
 // came until it is read, late readings go along, and the windows that are open wait for the next
 // round.
 //
-// Of what became windows of tiers before it went, windows are made of these (TIERS.md). One thread.
+// Where readings became windows of tiers before they went, these take their place (TIERS.md). One
+// thread.
 #pragma once
 
 #include <array>
@@ -52,6 +53,14 @@ struct WholeWindow {
   // Nothing: it has none. Views hold during the call that gives the window.
   std::function<std::optional<wire::Value>(wire::WindowColumn column)> value_of;
 };
+inline WholeWindow as_it_is(const wire::Window& window) {
+  return {
+      .begin_ns = window.begin_ns,
+      .every_ns = window.every_ns,
+      .count = window.count,
+      .has_readings = false,
+      .value_of = [&window](wire::WindowColumn column) { return wire::value_of(window, column); }};
+}
 using WholeWindowTaker = std::function<bool(const WholeWindow& window)>;  // false ends it
 
 class Windows {
@@ -70,8 +79,7 @@ class Windows {
   std::int64_t kept_from_ns(const catalog::SeriesId& id, retention::Leaving& why) const;
   // Whether something of that window may be windows of tiers: compute() needs the series then.
   bool is_tiered(const catalog::SeriesId& id, std::int64_t time_ns) const {
-    return rules_ != nullptr &&
-           rules_->marks().reach_ns(id) > window_begin_ns(time_ns, every_ns_);
+    return rules_ != nullptr && rules_->marks().reach_ns(id) > window_begin_ns(time_ns, every_ns_);
   }
   // The readings of the window that `key` lies in. Errors: the engine's.
   Result<std::uint64_t> count(NamespaceId namespace_id, const wire::ReadingKey& key,
@@ -86,7 +94,7 @@ class Windows {
   // What stands for readings that have become windows of tiers: windows that begin in
   // [from_ns, to_ns), or hold `from_ns`, oldest first. Those of tiers that are longer than `every`,
   // or no part of it, go as they are; of the others `every` is made, with what there is of readings
-  // behind the mark. Needs rules. Errors: the engine's.
+  // behind the mark. Without rules there are none. Errors: the engine's.
   Status each_tiered(const catalog::SeriesEntry& series, std::int64_t from_ns, std::int64_t to_ns,
                      const std::shared_ptr<const Snapshot>& snapshot,
                      const WholeWindowTaker& take) const;

@@ -313,13 +313,23 @@ constexpr std::int64_t kWindowNs = 60'000'000'000;
 // Windows of a minute, from 10 minutes to 20, went of the series of that number.
 struct SomeWindows final : WindowsThere {
   std::set<std::string> series;  // sensors that there are here
-  bool is_damaged = false;
+  bool is_damaged = false, knows_all = true;
 
   Result<SentWindows> of(const catalog::SeriesId& id) const override {
     if (is_damaged) return corruption("damaged");
     SentWindows sent;
     if (id.sensor == 7) sent.note({10 * kWindowNs, 20 * kWindowNs, kWindowNs, kAllWindowColumns});
+    if (id.sensor == 9)
+      sent.note({10 * kWindowNs, 20 * kWindowNs, kWindowNs, kAllWindowColumns | kSeveralLengths});
     return sent;
+  }
+  Result<Thinned::Gone> find_gone(const std::string&, const std::string&,
+                                  const std::string& sensor) const override {
+    Thinned::Gone gone{.id = {}, .knows_all = knows_all};
+    if (sensor == "t{room=x}" || sensor == "joined")
+      gone.id =
+          catalog::SeriesId{.namespace_id = 1, .device = 1, .sensor = sensor == "joined" ? 9u : 7u};
+    return gone;
   }
   Result<bool> has_any() const override { return true; }
   bool is_series(const std::string&, const std::string&, const std::string& sensor) const override {
@@ -390,16 +400,81 @@ TEST_CASE("eraser: columns of a name that a series here has now stay, and that i
   CHECK(damaged.result.step == ErasureStep::NotPossible);
 }
 
+struct GoneBench : ColumnsBench {
+  explicit GoneBench(const char* sensor) : ColumnsBench(kEdgeCase) {
+    name.id = {};
+    name.is_gone = true;
+    name.identity.clear();
+    name.sensor = sensor;
+  }
+};
+
 TEST_CASE("eraser: of what has gone here columns are asked for by all names that they may have") {
-  ColumnsBench bench(kEdgeCase);
-  bench.name.id = {};
-  bench.name.is_gone = true;
-  bench.name.identity.clear();
-  bench.name.sensor = "t{room=x}";
-  REQUIRE(bench.erase({bench.name}).verdict == Verdict::Taken);
-  CHECK(bench.scripted.was_asked("t_min{room=x}"));
-  CHECK(bench.scripted.was_asked("t.value_min{room=x}"));
+  for (const char* sensor : {"t{room=x}", "u{room=x}"}) {
+    GoneBench bench(sensor);
+    const std::string stem(sensor, 1);
+    REQUIRE(bench.erase({bench.name}).verdict == Verdict::Taken);
+    CHECK(bench.scripted.was_asked(stem + "_min{room=x}"));
+    CHECK(bench.scripted.was_asked(stem + ".value_min{room=x}"));
+    CHECK(bench.result.step == ErasureStep::Confirmed);
+  }
+}
+
+TEST_CASE("eraser: of what has gone here a range takes the windows that it holds and cuts") {
+  GoneBench bench("t{room=x}");
+  bench.erase_range(15 * kWindowNs + 1, 16 * kWindowNs + 1);
   CHECK(bench.result.step == ErasureStep::Confirmed);
+  REQUIRE(bench.scripted.asked.size() == 2);
+  CHECK(bench.scripted.asked[0].find("t_min{room=x}") != std::string::npos);
+  CHECK(bench.scripted.asked[0].find("from=1970-01-01T00:15:00.000000001Z") != std::string::npos);
+  CHECK(bench.scripted.asked[1].find("select=a/t{room=x}") == std::string::npos);
+  CHECK(bench.scripted.asked[1].find("t.value_min{room=x}") != std::string::npos);
+  CHECK(bench.scripted.asked[1].find("from=1970-01-01T00:15:00.000000000Z") != std::string::npos);
+  CHECK(bench.scripted.asked[1].find("to=1970-01-01T00:15:00.000000001Z") != std::string::npos);
+  // Windows that the range neither holds nor cuts are not asked for.
+  GoneBench later("t{room=x}");
+  later.erase_range(30 * kWindowNs, 40 * kWindowNs);
+  CHECK_FALSE(later.scripted.was_asked("t_min"));
+  CHECK(later.result.step == ErasureStep::Confirmed);
+  GoneBench never("u");
+  never.erase_range(15 * kWindowNs + 1, 16 * kWindowNs + 1);
+  CHECK(never.scripted.asked.size() == 1);
+  CHECK(never.result.step == ErasureStep::Confirmed);
+  // Where names were not always kept.
+  GoneBench unknown("u");
+  unknown.windows.knows_all = false;
+  unknown.erase_range(15 * kWindowNs + 1, 16 * kWindowNs + 1);
+  CHECK(unknown.result.step == ErasureStep::NotPossible);
+}
+
+TEST_CASE("eraser: a range that cuts windows of which nobody knows the length is not possible") {
+  for (const std::int64_t from_ns : {15 * kWindowNs + 1, 10 * kWindowNs, 20 * kWindowNs}) {
+    CAPTURE(from_ns);
+    ColumnsBench bench(kEdgeCase);
+    bench.name.id.sensor = 9;
+    bench.erase_range(from_ns, 40 * kWindowNs);
+    const bool cuts = from_ns == 15 * kWindowNs + 1;
+    CHECK(bench.scripted.asked.size() == 1);
+    CHECK(bench.scripted.was_asked("idle_min") == (from_ns < 20 * kWindowNs));
+    CHECK((bench.result.step == ErasureStep::NotPossible) == cuts);
+  }
+}
+
+TEST_CASE("eraser: of a thinned target a range takes longer windows whole") {
+  ColumnsBench bench(kEdgeCase);
+  bench.settings.every = "1s";
+  bench.eraser.emplace(bench.scripted, bench.settings,
+                       config::parse_forward(bench.settings).value(),
+                       Shape{.every_ns = kWindowNs / 60, .salt = {}}, &bench.windows);
+  bench.erase_range(15 * kWindowNs + 1, 16 * kWindowNs);
+  REQUIRE(bench.scripted.asked.size() == 1);
+  bench.scripted.asked.clear();
+  bench.erase_range(15 * kWindowNs + kWindowNs / 2, 16 * kWindowNs);
+  REQUIRE(bench.scripted.asked.size() == 2);
+  CHECK(bench.scripted.asked[0].find("from=1970-01-01T00:15:30.000000000Z") != std::string::npos);
+  CHECK(bench.scripted.asked[1].find("from=1970-01-01T00:15:00.000000000Z") != std::string::npos);
+  CHECK(bench.scripted.asked[1].find("to=1970-01-01T00:15:00.000000001Z") != std::string::npos);
+  CHECK(bench.scripted.asked[1].find("select=a/cpu.idle&") == std::string::npos);
 }
 
 }  // namespace
