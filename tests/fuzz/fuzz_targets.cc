@@ -7,6 +7,7 @@ constexpr FuzzTarget kFuzzTargets[] = {
     {"broker_packets", take_broker_packets},
     {"config", take_config},
     {"csv_import", take_csv_import},
+    {"forward_records", take_forward_records},
     {"http_front", take_http_front},
     {"influxql", take_influxql},
     {"json_readings", take_json_readings},

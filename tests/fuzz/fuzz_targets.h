@@ -24,6 +24,7 @@ inline void demand(bool holds) {
 void take_broker_packets(std::string_view bytes);
 void take_config(std::string_view bytes);
 void take_csv_import(std::string_view bytes);
+void take_forward_records(std::string_view bytes);
 void take_http_front(std::string_view bytes);
 void take_influxql(std::string_view bytes);
 void take_json_readings(std::string_view bytes);
