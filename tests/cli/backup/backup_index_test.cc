@@ -1,6 +1,8 @@
 #include <doctest/doctest.h>
 
+#include <cstdlib>
 #include <fstream>
+#include <iterator>
 #include <sstream>
 
 #include "backup/backup.h"
@@ -67,6 +69,32 @@ TEST_CASE("backup index: one that says whose devices are is of format 2") {
   CHECK(format() == 1);
   index.state["origins"] = nlohmann::ordered_json::array({{{"origin", 1}}});
   CHECK(format() == kBackupFormat);
+}
+
+// Written once, read for good.
+TEST_CASE("backup index: of format 2 is read as it was written") {
+  const std::string golden = std::string(EDGECASE_GOLDEN_DIRECTORY) + "/backup-v2.json";
+  const edgecase::test::TempDirectory directory;
+  BackupIndex index = example();
+  index.state["devices"] = {{{"namespace", "default"}, {"device", "a"}, {"owner", "alice"}}};
+  index.state["origins"] = {{{"origin", 1}, {"store", "00112233"}}};
+  index.state["device_origins"] = {{{"namespace", "default"}, {"device", "a"}, {"origin", 1}}};
+  index.state["retention"] = {{{"select", "*/*"}, {"keep", "7d"}, {"tiers", "1m:90d"}}};
+  REQUIRE(write_index(directory.path(), index).ok());
+  const auto text_of = [](const std::string& path) {
+    std::ifstream file(path, std::ios::binary);
+    return std::string(std::istreambuf_iterator<char>(file), {});
+  };
+  const std::string written = text_of(index_path(directory.path()));
+  if (std::getenv("EDGECASE_WRITE_GOLDEN") != nullptr) test::write_file(golden, written);
+  CHECK(written == text_of(golden));
+  test::write_file(index_path(directory.path()), text_of(golden));
+  const BackupIndex read = read_index(directory.path()).value();
+  CHECK(read.made == index.made);
+  CHECK(read.state == index.state);
+  CHECK(read.readings() == 7);
+  REQUIRE(read.files.size() == 2);
+  CHECK(read.files[1].path == index.files[1].path);
 }
 
 TEST_CASE("backup index: of one that was broken off, whole lines count") {
