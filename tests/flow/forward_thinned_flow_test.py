@@ -226,6 +226,108 @@ class ForwardThinnedFlow(unittest.TestCase):
         self.assertEqual(self.there(hub), wanted)
         self.verify(board)
 
+    def test_a_range_of_what_has_gone_here_takes_the_windows_that_it_holds_and_cuts(self):
+        hub = self.hub()
+        proxy = self.proxy(lambda: self.port_of(hub))
+        board = Board(self, target("hub", "edgecase", proxy.port))
+        self.write(board, "a", 0, SENT)
+        self.write(board, "b", 0, SENT)
+        until(lambda: board.is_current("hub"), "the first is there")
+        hub[1].stop()
+        self.leave(board)
+        hub[1] = Daemon(hub[0])
+        board.resume("hub")
+        wanted = self.wanted()
+        until(lambda: self.there(hub) == wanted, "the windows are there")
+        # It may not erase there, so the series goes here alone, names and all.
+        proxy.answer = (403, {}, b"")
+        erased = self.erased(board, "a/m.f")
+        until(lambda: self.states(board, erased["id"])["hub"] == "not possible", "it is told")
+        proxy.answer = None
+        board.restart()
+        board.resume("hub")
+        cut = TIMES[SENT + 30]
+        erased = self.erased(board, "a/m.f", "--from", self.at(cut), "--to", self.at(cut + 3 * MINUTE))
+        until(lambda: self.states(board, erased["id"])["hub"] == "confirmed", "the range is erased there")
+        gone = {self.text(window_of(cut) + i * MINUTE) for i in range(4)}
+        left = {key: value for key, value in wanted.items()
+                if key[0] != "a" or key[1] == "m.f" or key[2] not in gone}
+        self.assertEqual(len(wanted) - len(left), 4 * 7)
+        self.assertEqual(self.there(hub), left)
+        erased = self.erased(board, "a/m.f")
+        until(lambda: self.states(board, erased["id"])["hub"] == "confirmed", "all of it is erased there")
+        self.assertEqual(self.there(hub), {key: value for key, value in wanted.items() if key[0] != "a"})
+
+    def test_a_target_that_rests_or_is_paused_gets_what_became_windows(self):
+        for is_paused in (False, True):
+            with self.subTest(is_paused=is_paused):
+                hub = self.hub()
+                proxy = self.proxy(lambda hub=hub: self.port_of(hub))
+                hub_target = target("hub", "edgecase", proxy.port)
+                board = Board(self, hub_target)
+                self.write(board, "a", 0, SENT)
+                self.write(board, "b", 0, SENT)
+                until(lambda: board.is_current("hub"), "the first is there")
+                if is_paused:
+                    self.assertEqual(board.place.cli("forward", "pause", "hub").returncode, 0)
+                else:
+                    board.set_targets("")
+                    board.reload()
+                lost = self.leave(board)
+                board.restart()
+                self.assertEqual(board.status("hub")["state"], "paused" if is_paused else "not configured")
+                board.set_targets(hub_target)
+                board.reload()
+                board.resume("hub")
+                until(lambda: self.there(hub) == self.wanted(), "the windows are there")
+                until(lambda: board.status("hub")["thinned_sent"] == lost, "they are counted")
+                self.verify(board)
+                for daemon in (board.daemon, hub[1]):
+                    daemon.stop()
+
+    def test_what_becomes_windows_late_goes_and_verify_mends_what_is_lost(self):
+        hub = self.hub()
+        proxy = self.proxy(lambda: self.port_of(hub))
+        board = Board(self, target("hub", "edgecase", proxy.port))
+        self.write(board, "a", 0, SENT)
+        until(lambda: board.is_current("hub"), "the first is there")
+        hub[1].stop()
+        lost = self.leave(board, ["a"])
+        hub[1] = Daemon(hub[0])
+        board.resume("hub")
+        wanted = self.wanted(["a"])
+        until(lambda: self.there(hub) == wanted, "the windows are there")
+        hub[1].stop()
+        # Its tiers go, and with them the windows here; a reading comes late, and tiers again.
+        done = board.place.cli("retention", "set", "*/*", "forever", "--yes")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        late = window_of(TIMES[SENT]) - 30 * MINUTE
+
+        def comes_late():
+            board.daemon.request("POST", "/write?precision=ns&db=default", f"m,host=a f=7 {late + SECOND}")
+            rows = board.daemon.request("GET", "/api/v1/query?select=a/*&format=ndjson&to=" + self.text(late + MINUTE))
+            return rows[1].strip() != ""
+        until(comes_late, "nothing refuses it any more")
+        self.thin(board)
+        until(lambda: board.status("hub")["unsent"]["thinned"] == lost + 1, "it has become a window")
+        hub[1] = Daemon(hub[0])
+        board.resume("hub")
+        for name, value in columns_of([7.0]).items():
+            wanted["a", "m.f_" + name, self.text(late)] = value
+        until(lambda: self.there(hub) == wanted, "its window goes, too")
+        until(lambda: board.status("hub")["thinned_sent"] == lost + 1, "it is counted")
+        self.assertEqual(self.verify(board), 7)
+        # As if it had been lost there.
+        done = hub[0].cli("erase", "a/m.f_*", "--from", self.at(late), "--to", self.at(late + MINUTE),
+                          "--yes", "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        done = hub[0].cli("erase", "--lift", str(json.loads(done.stdout)["id"]), "--yes")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        done = board.place.cli("forward", "verify", "hub", "--json")
+        self.assertEqual(json.loads(done.stdout)["missing"], 7)
+        until(lambda: self.there(hub) == wanted, "what is missing goes again")
+        self.verify(board)
+
     def test_whoever_is_killed_nothing_is_missing_or_counted_twice(self):
         hub = self.hub()
         proxy = self.proxy(lambda: self.port_of(hub))
