@@ -189,7 +189,7 @@ void SeriesScan::next() {
   if (iterator_ == nullptr) return;
   // What goes on behind a sum goes on where the next one begins, or behind all of them.
   if (is_on_sum()) {
-    if (++sum_at_ == sums_->windows.size()) sums_.reset();
+    ++sum_at_;
     if (is_overtaken() && let_go()) failure_ = wake().status();
     return;
   }
@@ -236,7 +236,7 @@ bool SeriesScan::reach_sum(std::int64_t begin_ns, std::int64_t every_ns) {
       iterator_->take_window_sums({}, every, wire::ordinal_of_time(begin_ns) % every, sums_, held_);
   if (taken == TakenSums::Numbers) hold_times();
   if (taken != TakenSums::Sums) {
-    sums_.reset();
+    sums_.windows.clear();
     if (taken == TakenSums::Nothing) held_.clear();
     return false;
   }
@@ -246,12 +246,12 @@ bool SeriesScan::reach_sum(std::int64_t begin_ns, std::int64_t every_ns) {
 }
 
 void SeriesScan::take_sum(NumberSummary& summary) const {
-  const WindowSums::Window& window = sums_->windows[sum_at_];
-  const bool is_last = sum_at_ + 1 == sums_->windows.size();
+  const WindowSums::Window& window = sums_.windows[sum_at_];
+  const bool is_last = sum_at_ + 1 == sums_.windows.size();
   summary.type = NumberType::Float;
   summary.count = window.count;
-  summary.first_ordinal = sums_->begin_of(sum_at_);
-  summary.last_ordinal = is_last ? sums_->last_ordinal : sums_->begin_of(sum_at_ + 1) - 1;
+  summary.first_ordinal = sums_.begin_of(sum_at_);
+  summary.last_ordinal = is_last ? sums_.last_ordinal : sums_.begin_of(sum_at_ + 1) - 1;
   summary.sum = std::bit_cast<std::uint64_t>(window.sum);
   summary.sum_low = window.sum_low;
 }
@@ -260,7 +260,7 @@ void SeriesScan::take_sum(NumberSummary& summary) const {
 void SeriesScan::drop_iterator() {
   iterator_.reset();
   windows_.reset();
-  sums_.reset();
+  sums_.windows.clear();
   held_.clear();
   at_ = 0;
 }
@@ -282,7 +282,7 @@ bool SeriesScan::take_summary(std::int64_t end_ns, NumberSummary& summary,
 Status SeriesScan::seek(std::int64_t time_ns) {
   if (is_overtaken()) static_cast<void>(let_go());
   resting_at_.clear();
-  sums_.reset();
+  sums_.windows.clear();
   held_.clear();
   at_ = 0;
   if (iterator_ == nullptr) EC_TRY(open_series());

@@ -195,7 +195,7 @@ class SeriesScan {
   // In place of that, where windows of `every_ns` from `begin_ns` on are asked for: whether it
   // stands on the sum of a window, of the doubles that a group has in it. Then take_sum() and
   // next() are all that may be asked; time_ns() lies in that window.
-  bool is_on_sum() const { return sums_ != nullptr; }
+  bool is_on_sum() const { return sum_at_ < sums_.windows.size(); }
   bool reach_sum(std::int64_t begin_ns, std::int64_t every_ns);
   // Its count and sum, and the first and the last time that these may be of; no more.
   void take_sum(NumberSummary& summary) const;
@@ -203,11 +203,11 @@ class SeriesScan {
   // behind this one; none: nothing is known. The view holds until next().
   std::span<const WindowSums::Window> held_sums() const {
     if (!is_on_sum() || is_overtaken()) return {};
-    return std::span(sums_->windows).subspan(sum_at_, sums_->windows.size() - sum_at_ - 1);
+    return std::span(sums_.windows).subspan(sum_at_, sums_.windows.size() - sum_at_ - 1);
   }
   // Where the window of the one that is so many behind begins; no more than held_sums() has.
   std::int64_t time_of_sum(std::size_t number) const {
-    return wire::time_of_ordinal(sums_->begin_of(sum_at_ + number));
+    return wire::time_of_ordinal(sums_.begin_of(sum_at_ + number));
   }
   // As next(), `count` times: at least once, and no more than held_sums() had.
   void skip_sums(std::size_t count) {
@@ -277,8 +277,8 @@ class SeriesScan {
   NumberColumns held_;
   std::vector<std::int64_t> held_times_;
   std::size_t at_ = 0;
-  std::shared_ptr<const WindowSums> sums_;  // where it stands on one of them; null: on none
-  std::size_t sum_at_ = 0;
+  WindowSums sums_;
+  std::size_t sum_at_ = 0;         // where it stands; behind them: on none
   bool is_of_moment_;              // that somebody holds
   std::uint64_t revocations_ = 0;  // of the snapshot
   Status failure_;

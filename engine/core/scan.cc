@@ -8,6 +8,7 @@
 #include "core/read_view.h"
 #include "core/reader.h"
 #include "table/table_cache.h"
+#include "table/window_sums.h"
 #include "value/value_item.h"
 
 namespace edgecase::engine {
@@ -122,16 +123,13 @@ class ScanIterator final : public Iterator {
   }
 
   TakenSums take_window_sums(ByteView end, std::uint64_t every, std::uint64_t phase,
-                             std::shared_ptr<const WindowSums>& sums,
-                             NumberColumns& columns) override {
+                             WindowSums& sums, NumberColumns& columns) override {
     if (!valid_ || !keep_current() || !at_group_ || direction_ != Direction::Forward ||
         !is_cut_by(group_.numbers, every) || !is_group_shown() ||
         !(end.empty() || user_key_of(group_.last) < end))
       return TakenSums::Nothing;
     WholeGroup group = group_;
-    bool admits = false;
-    sums = tables_.find_sums(group, every, phase, admits);
-    if (sums != nullptr) {
+    if (tables_.find_sums(group, every, phase, sums, sums_admission_)) {
       skip_group(group.last);
       return TakenSums::Sums;
     }
@@ -141,9 +139,8 @@ class ScanIterator final : public Iterator {
                           columns.ordinals.front() == group.numbers.first_ordinal &&
                           columns.ordinals.back() == group.numbers.last_ordinal;
     if (!is_whole) return columns.empty() ? TakenSums::Nothing : TakenSums::Numbers;
-    sums = sum_windows(columns, every, phase);
-    if (sums == nullptr) return TakenSums::Numbers;
-    if (admits) tables_.keep_sums(group, sums);
+    if (!sum_windows(columns, every, phase, sums)) return TakenSums::Numbers;
+    if (sums_admission_.admits) tables_.keep_sums(group, sums);
     return TakenSums::Sums;
   }
 
@@ -430,6 +427,7 @@ class ScanIterator final : public Iterator {
   bool valid_ = false;
   bool at_group_ = false;  // valid_, but before the merge's next group, unread, of which group_ is
   WholeGroup group_;
+  SumsAdmission sums_admission_;
   std::vector<SequenceNumber> sequences_;  // NumberRun's
   Status status_;
 };

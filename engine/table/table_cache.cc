@@ -1,7 +1,6 @@
 #include "table/table_cache.h"
 
 #include <algorithm>
-#include <bit>
 #include <utility>
 
 #include "base/hash.h"
@@ -127,8 +126,10 @@ constexpr std::uint64_t kEntryOverheadBytes = 128;  // slot, map node, control b
 constexpr std::uint8_t kItemPasses = 1;
 constexpr std::uint8_t kRecordsPasses = 4;
 constexpr std::uint64_t kObjectShareMax = 4;  // no object over a quarter of its shard
-// A shard remembers a miss for each of so many bytes of its capacity.
-constexpr std::uint64_t kBytesPerMiss = 1u << 10;
+// A shard remembers as many bytes of misses as its capacity, in places of so many; what is larger
+// takes several, up to these.
+constexpr std::uint64_t kBytesPerMiss = 128;
+constexpr std::uint64_t kPlacesPerMissMax = 64;
 
 struct Key {
   std::uint64_t file_number = 0;
@@ -220,14 +221,21 @@ class BlockCache::Shard {
     return found;
   }
 
+  bool admits(std::uint64_t hash, std::uint64_t bytes) EC_EXCLUDES(mutex_) {
+    MutexLock lock(mutex_);
+    return note_miss(hash, bytes);
+  }
+
   void insert(const Key& key, std::shared_ptr<const void> object, std::uint64_t bytes,
-              CacheClass cache_class) EC_EXCLUDES(mutex_) {
+              CacheClass cache_class, bool replaces) EC_EXCLUDES(mutex_) {
     bytes += kEntryOverheadBytes;
     // Evicted objects are destroyed after the lock is gone.
     std::vector<std::shared_ptr<const void>> evicted;
     MutexLock lock(mutex_);
     if (bytes > capacity_bytes_ / kObjectShareMax) return;
-    if (find_slot(key, hash_of(key)) != SlotIndex::kNone) return;
+    const std::uint32_t there = find_slot(key, hash_of(key));
+    if (there != SlotIndex::kNone && !replaces) return;
+    if (there != SlotIndex::kNone) evicted.push_back(release(there));
     while (used_bytes_ + bytes > capacity_bytes_) evicted.push_back(evict_one());
     std::size_t index = slots_.size();
     if (free_.empty()) {
@@ -241,6 +249,14 @@ class BlockCache::Shard {
                      records ? kRecordsPasses : std::uint8_t{0}};
     index_.insert(hash_of(key), static_cast<std::uint32_t>(index));
     used_bytes_ += bytes;
+    lock.unlock();
+  }
+
+  void erase(const Key& key) EC_EXCLUDES(mutex_) {
+    std::shared_ptr<const void> erased;  // destroyed after the lock is gone
+    MutexLock lock(mutex_);
+    const std::uint32_t there = find_slot(key, hash_of(key));
+    if (there != SlotIndex::kNone) erased = release(there);
     lock.unlock();
   }
 
@@ -283,10 +299,14 @@ class BlockCache::Shard {
   // Whether what is not there is worth keeping.
   bool note_miss(std::uint64_t hash, std::uint64_t bytes) EC_REQUIRES(mutex_) {
     if (used_bytes_ + bytes + kEntryOverheadBytes <= capacity_bytes_) return true;
-    const auto tag = static_cast<std::uint32_t>(hash);
-    std::uint32_t& miss = misses_[(hash >> 32) / kShardCountMax % misses_.size()];
-    if (miss == tag) return true;
-    miss = tag;
+    const auto tag = static_cast<std::uint16_t>(hash);
+    std::size_t place = (hash >> 32) / kShardCountMax % misses_.size();
+    if (misses_[place] == tag) return true;
+    for (std::uint64_t left = std::min(1 + bytes / kBytesPerMiss, kPlacesPerMissMax); left > 0;
+         --left) {
+      misses_[place] = tag;
+      if (++place == misses_.size()) place = 0;
+    }
     return false;
   }
 
@@ -323,7 +343,7 @@ class BlockCache::Shard {
   SlotIndex index_ EC_GUARDED_BY(mutex_);
   std::vector<Slot> slots_ EC_GUARDED_BY(mutex_);
   std::vector<std::size_t> free_ EC_GUARDED_BY(mutex_);
-  std::vector<std::uint32_t> misses_ EC_GUARDED_BY(mutex_);  // low halves of hashes, of the latest
+  std::vector<std::uint16_t> misses_ EC_GUARDED_BY(mutex_);  // ends of hashes, of the latest
   std::size_t hand_ EC_GUARDED_BY(mutex_) = 0;
   std::uint64_t used_bytes_ EC_GUARDED_BY(mutex_) = 0;
 };
@@ -357,7 +377,22 @@ void BlockCache::insert(std::uint64_t file_number, std::uint64_t offset,
                         std::shared_ptr<const void> object, std::uint64_t bytes,
                         CacheClass cache_class) {
   shard_of(file_number, offset)
-      .insert({file_number, offset}, std::move(object), bytes, cache_class);
+      .insert({file_number, offset}, std::move(object), bytes, cache_class, false);
+}
+
+void BlockCache::replace(std::uint64_t file_number, std::uint64_t offset,
+                         std::shared_ptr<const void> object, std::uint64_t bytes,
+                         CacheClass cache_class) {
+  shard_of(file_number, offset)
+      .insert({file_number, offset}, std::move(object), bytes, cache_class, true);
+}
+
+bool BlockCache::admits(std::uint64_t file_number, std::uint64_t offset, std::uint64_t bytes) {
+  return shard_of(file_number, offset).admits(hash_of({file_number, offset}), bytes);
+}
+
+void BlockCache::erase(std::uint64_t file_number, std::uint64_t offset) {
+  shard_of(file_number, offset).erase({file_number, offset});
 }
 
 void BlockCache::erase_file(std::uint64_t file_number) {
@@ -374,105 +409,13 @@ std::uint64_t BlockCache::used_bytes() const {
   return bytes;
 }
 
-namespace {
-
-// Windows that hold fewer are as soon decoded: a sum takes as much memory as two numbers.
-constexpr std::uint64_t kNumbersMin = 4;
-
-// Several cuts of a group lie in the cache side by side.
-std::uint64_t place_of(const WholeGroup& group, std::uint64_t every, std::uint64_t phase) {
-  return group.offset_bytes ^ mix64(every * 0x9e3779b97f4a7c15 + phase);
+bool TableCache::find_sums(const WholeGroup& group, std::uint64_t every, std::uint64_t phase,
+                           WindowSums& sums, SumsAdmission& admission) {
+  return files_->sums().find(group, every, phase, sums, admission);
 }
 
-std::uint64_t bytes_of(std::size_t windows) {
-  return sizeof(WindowSums) + windows * sizeof(WindowSums::Window);
-}
-
-// The first ordinal behind the window of `ordinal`, or the last one there is.
-std::uint64_t end_of(std::uint64_t ordinal, std::uint64_t every, std::uint64_t phase) {
-  const std::uint64_t into = (ordinal % every + (every - phase)) % every;
-  const std::uint64_t left = every - into;
-  return ordinal > UINT64_MAX - left ? UINT64_MAX : ordinal + left;
-}
-
-// By Knuth's TwoSum, as NumberSum of the daemon's query/ adds up what it is given one by one.
-// False: it left the range of a double.
-bool sum_up(const std::uint64_t* bits, std::size_t count, WindowSums::Window& window) {
-  double sum = 0;
-  double low = 0;
-  for (std::size_t i = 0; i < count; ++i) {
-    const double number = std::bit_cast<double>(bits[i]);
-    const double next = sum + number;
-    const double of_number = next - sum;
-    low += (sum - (next - of_number)) + (number - of_number);
-    sum = next;
-  }
-  window.count = static_cast<std::uint32_t>(count);
-  window.sum = sum;
-  window.sum_low = low;
-  return low - low == 0;
-}
-
-}  // namespace
-
-bool is_cut_by(const NumberSummary& group, std::uint64_t every) {
-  if (group.type != NumberType::Float || group.count > NumberColumns::kMax) return false;
-  const std::uint64_t span = group.last_ordinal - group.first_ordinal;
-  return span >= every && span / every < group.count / kNumbersMin;
-}
-
-std::shared_ptr<const WindowSums> sum_windows(const NumberColumns& columns, std::uint64_t every,
-                                              std::uint64_t phase) {
-  auto sums = std::make_shared<WindowSums>();
-  sums->every = every;
-  sums->phase = phase;
-  sums->first_ordinal = columns.ordinals.front();
-  sums->last_ordinal = columns.ordinals.back();
-  sums->windows.reserve((columns.ordinals.back() - columns.ordinals.front()) / every + 2);
-  const std::uint64_t begin = end_of(sums->first_ordinal, every, phase) - every;
-  for (std::size_t at = 0; at < columns.size();) {
-    const std::uint64_t first = columns.ordinals[at];
-    const std::uint64_t end = end_of(first, every, phase);
-    const auto from = columns.ordinals.begin() + static_cast<std::ptrdiff_t>(at);
-    const auto count =
-        static_cast<std::size_t>(std::lower_bound(from, columns.ordinals.end(), end) - from);
-    if (count == 0) return nullptr;  // the last ordinal there is
-    WindowSums::Window window;
-    window.number = static_cast<std::uint32_t>((first - begin) / every);
-    if (!sum_up(columns.bits.data() + at, count, window)) return nullptr;
-    sums->windows.push_back(window);
-    at += count;
-  }
-  return sums;
-}
-
-std::shared_ptr<const WindowSums> TableFiles::find_sums(const WholeGroup& group,
-                                                        std::uint64_t every, std::uint64_t phase,
-                                                        bool& admits) {
-  const std::uint64_t windows =
-      (group.numbers.last_ordinal - group.numbers.first_ordinal) / every + 2;
-  auto sums = cache_.find_or_note<WindowSums>(
-      sums_of(group.file_number), place_of(group, every, phase), bytes_of(windows), admits);
-  const bool is_it = sums != nullptr && sums->every == every && sums->phase == phase &&
-                     sums->first_ordinal == group.numbers.first_ordinal &&
-                     sums->last_ordinal == group.numbers.last_ordinal;
-  return is_it ? sums : nullptr;
-}
-
-void TableFiles::keep_sums(const WholeGroup& group, std::shared_ptr<const WindowSums> sums) {
-  const std::uint64_t place = place_of(group, sums->every, sums->phase);
-  const std::uint64_t bytes = bytes_of(sums->windows.capacity());
-  cache_.insert(sums_of(group.file_number), place, std::move(sums), bytes, CacheClass::Item);
-}
-
-std::shared_ptr<const WindowSums> TableCache::find_sums(const WholeGroup& group,
-                                                        std::uint64_t every, std::uint64_t phase,
-                                                        bool& admits) {
-  return files_->find_sums(group, every, phase, admits);
-}
-
-void TableCache::keep_sums(const WholeGroup& group, std::shared_ptr<const WindowSums> sums) {
-  files_->keep_sums(group, std::move(sums));
+void TableCache::keep_sums(const WholeGroup& group, const WindowSums& sums) {
+  files_->sums().keep(group, sums);
 }
 
 }  // namespace edgecase::engine

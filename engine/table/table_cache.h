@@ -24,6 +24,7 @@ class KeyRing;
 class LentCursors;
 class RecordCursor;
 class TableFiles;
+struct SumsAdmission;
 
 // What thread_reads() answers, of the calling thread.
 ThreadReads& counted_thread_reads();
@@ -84,11 +85,10 @@ class TableCache {
   RecordCursor records(std::vector<std::shared_ptr<const TableMetadata>> tables,
                        ByteView from = {});
 
-  // What a group was summed up to, if that is kept; else `admits` tells whether it is worth
-  // keeping. Whoever asks has made sure that the group is there, and whole, for him.
-  std::shared_ptr<const WindowSums> find_sums(const WholeGroup& group, std::uint64_t every,
-                                              std::uint64_t phase, bool& admits);
-  void keep_sums(const WholeGroup& group, std::shared_ptr<const WindowSums> sums);
+  // As KeptSums.
+  bool find_sums(const WholeGroup& group, std::uint64_t every, std::uint64_t phase,
+                 WindowSums& sums, SumsAdmission& admission);
+  void keep_sums(const WholeGroup& group, const WindowSums& sums);
 
   // Registers where the value files of a version lie; without it a file number cannot be resolved.
   // Idempotent.
@@ -109,20 +109,5 @@ class TableCache {
   std::shared_ptr<TableFiles> files_;  // shared with the cursors
   std::shared_ptr<CursorPool> pool_;
 };
-
-// Sums up the numbers of one group in windows, as Iterator::take_window_sums() hands them out;
-// those that are asked for again TableCache keeps, under the place of the group's item. Items are
-// never changed, and file numbers never used twice: what is kept goes with the file, or where an
-// erasure overwrites items of it (TableCache::forget_items()). Whether a group may be taken whole
-// is asked anew each time, of metadata and of what is hidden; so no sum outlives a reading that is
-// in it. Any thread.
-
-// Whether windows are so many times shorter than the group, and yet hold so many numbers each, that
-// sums are worth it.
-bool is_cut_by(const NumberSummary& group, std::uint64_t every);
-
-// `columns` are all doubles of a group, forward. Null: some sum is none that a double can hold.
-std::shared_ptr<const WindowSums> sum_windows(const NumberColumns& columns, std::uint64_t every,
-                                              std::uint64_t phase);
 
 }  // namespace edgecase::engine

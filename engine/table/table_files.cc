@@ -29,6 +29,7 @@ TableFiles::TableFiles(FileSystem& file_system, std::string metadata_directory,
       keys_(keys),
       map_files_(limits.map_files),
       cache_(limits.cache_bytes),
+      sums_(cache_),
       tables_(std::max<std::size_t>(1, limits.open_files / kTablesShare),
               limits.cache_bytes / kIndexShare),
       values_(std::max<std::size_t>(1, limits.open_files - limits.open_files / kTablesShare),
@@ -467,7 +468,7 @@ void TableFiles::forget(FileNumber number) {
 
 void TableFiles::forget_items(FileNumber number) {
   cache_.erase_file(number);
-  cache_.erase_file(sums_of(number));
+  sums_.forget(number);
   latest_.forget(number);
 }
 

@@ -16,6 +16,7 @@
 #include "edgecase/mutex.h"
 #include "metadata/umeta_table.h"
 #include "table/table_cache.h"
+#include "table/window_sums.h"
 #include "value/group.h"
 #include "value/value_table.h"
 
@@ -39,9 +40,9 @@ class BlockCache {
     return std::static_pointer_cast<const T>(find_object(file_number, offset));
   }
   // The same; where it is not there, `admits` tells whether an item of so many bytes is worth
-  // keeping: while there is room, and afterwards what was wanted twice within as many misses as the
-  // cache has items. Where all are wanted alike, taking each in for another would cost more than it
-  // saves.
+  // keeping: while there is room, and afterwards what was wanted twice within as many bytes of
+  // misses as the cache has. Where all are wanted alike, taking each in for another would cost more
+  // than it saves.
   template <typename T>
   std::shared_ptr<const T> find_or_note(std::uint64_t file_number, std::uint64_t offset,
                                         std::uint64_t bytes, bool& admits) {
@@ -51,6 +52,12 @@ class BlockCache {
   // `bytes` is what the object takes. Objects larger than a part of the capacity are not kept.
   void insert(std::uint64_t file_number, std::uint64_t offset, std::shared_ptr<const void> object,
               std::uint64_t bytes, CacheClass cache_class);
+  // The same in place of what is there; where it is too large, that stays.
+  void replace(std::uint64_t file_number, std::uint64_t offset, std::shared_ptr<const void> object,
+               std::uint64_t bytes, CacheClass cache_class);
+  // What find_or_note() tells of what it does not find.
+  bool admits(std::uint64_t file_number, std::uint64_t offset, std::uint64_t bytes);
+  void erase(std::uint64_t file_number, std::uint64_t offset);
   void erase_file(std::uint64_t file_number);
   // What does not fit any more goes at once.
   void set_capacity(std::uint64_t capacity_bytes);
@@ -262,9 +269,7 @@ class TableFiles {
   void forget(FileNumber number);
   void forget_items(FileNumber number);
 
-  std::shared_ptr<const WindowSums> find_sums(const WholeGroup& group, std::uint64_t every,
-                                              std::uint64_t phase, bool& admits);
-  void keep_sums(const WholeGroup& group, std::shared_ptr<const WindowSums> sums);
+  KeptSums& sums() { return sums_; }
 
   void set_aside(std::uint64_t bytes);
   void resize(std::uint64_t cache_bytes);
@@ -273,8 +278,6 @@ class TableFiles {
   std::uint64_t used_bytes() const { return cache_.used_bytes() + tables_.used_bytes(); }
 
  private:
-  // As which file the cache has sums of a value file's groups.
-  static FileNumber sums_of(FileNumber number) { return number | FileNumber{1} << 63; }
   std::shared_ptr<const UMetaBlock> cached_block(const UMetaReader& table, std::size_t index);
   // What it takes to open a value file. Stores of terabytes have many.
   struct KnownValueFile {
@@ -333,6 +336,7 @@ class TableFiles {
   KeyRing* const keys_;  // null: not encrypted
   const bool map_files_;
   BlockCache cache_;
+  KeptSums sums_;
   LatestBlocks latest_;
   OpenFiles<UMetaReader> tables_;
   OpenFiles<ValueTableReader> values_;

@@ -24,7 +24,8 @@ constexpr std::size_t kExceptionShare = 8;
 constexpr std::size_t kDictionaryMax = 256;
 constexpr std::size_t kSamples = 8;
 
-// The m with m / 10^places == the double, bit for bit.
+}  // namespace
+
 std::optional<std::int64_t> as_decimal(std::uint64_t bits, unsigned places) {
   const double value = std::bit_cast<double>(bits);
   const double scaled = value * kPowersOfTen[places];
@@ -34,6 +35,12 @@ std::optional<std::int64_t> as_decimal(std::uint64_t bits, unsigned places) {
   if (std::bit_cast<std::uint64_t>(back) != bits) return std::nullopt;
   return m;
 }
+
+std::uint64_t bits_of_decimal(std::int64_t m, unsigned places) {
+  return std::bit_cast<std::uint64_t>(static_cast<double>(m) / kPowersOfTen[places]);
+}
+
+namespace {
 
 // The fewest decimal places that leave at most 1 in 16 an exception, or nothing.
 std::optional<unsigned> choose_places(std::span<const std::uint64_t> bits) {

@@ -76,6 +76,11 @@ std::optional<std::uint64_t> take_one_integer(ByteView& input, std::size_t count
 
 // Columns of doubles, kept bit for bit: "doubles block".
 
+// The m with m / 10^places == the double, bit for bit, and the other way; `places` is at most
+// kDecimalPlacesMax.
+std::optional<std::int64_t> as_decimal(std::uint64_t bits, unsigned places);
+std::uint64_t bits_of_decimal(std::int64_t m, unsigned places);
+
 // `bits` are the doubles' bit patterns. Appends the cheapest encoding.
 void append_doubles(Bytes& out, std::span<const std::uint64_t> bits);
 

@@ -162,8 +162,7 @@ class Iterator {
   // was asked. Numbers: it could not be summed up, and `columns` has what take_numbers() would have
   // given. Nothing: ask take_summary().
   virtual TakenSums take_window_sums(ByteView /*end*/, std::uint64_t /*every*/,
-                                     std::uint64_t /*phase*/,
-                                     std::shared_ptr<const WindowSums>& /*sums*/,
+                                     std::uint64_t /*phase*/, WindowSums& /*sums*/,
                                      NumberColumns& /*columns*/) {
     return TakenSums::Nothing;
   }

@@ -194,7 +194,7 @@ TEST_CASE(
   Store store;
   store.fill("a", 1000);
   REQUIRE(store.engine->flush().ok());
-  std::shared_ptr<const WindowSums> sums;
+  WindowSums sums;
   NumberColumns columns;
   const auto take = [&](Iterator& iterator) {
     return iterator.take_window_sums({}, 20 * kSecond, 0, sums, columns);

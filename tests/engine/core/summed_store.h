@@ -147,16 +147,16 @@ struct SummedStore : EngineFixture {
     };
     while (iterator->valid()) {
       const Bytes part(iterator->key().substr(0, iterator->key().size() - 8));
-      std::shared_ptr<const WindowSums> of_group;
+      WindowSums of_group;
       NumberColumns columns;
       const TakenSums taken = iterator->take_window_sums({}, every, phase, of_group, columns);
       if (taken == TakenSums::Sums) {
         ++told;
-        for (std::size_t i = 0; i < of_group->windows.size(); ++i) {
-          Known& known = window_of(of_group->begin_of(i), part);
-          known.entries += of_group->windows[i].count;
-          known.add_sum(of_group->windows[i].sum);
-          known.add_sum(of_group->windows[i].sum_low);
+        for (std::size_t i = 0; i < of_group.windows.size(); ++i) {
+          Known& known = window_of(of_group.begin_of(i), part);
+          known.entries += of_group.windows[i].count;
+          known.add_sum(of_group.windows[i].sum);
+          known.add_sum(of_group.windows[i].sum_low);
         }
         continue;
       }

@@ -46,6 +46,21 @@ TEST_CASE("a smaller capacity holds at once, and a larger one again later") {
   CHECK(cache.used_bytes() > 80'000);
 }
 
+TEST_CASE("what is put in place of something takes its bytes, where it is not too large") {
+  BlockCache cache(100'000);
+  cache.insert(1, 0, object(1), 1000, CacheClass::Item);
+  const std::uint64_t before = cache.used_bytes();
+  cache.insert(1, 0, object(2), 3000, CacheClass::Item);  // it is there
+  CHECK(*cache.find<int>(1, 0) == 1);
+  cache.replace(1, 0, object(3), 3000, CacheClass::Item);
+  CHECK(*cache.find<int>(1, 0) == 3);
+  CHECK(cache.used_bytes() == before + 2000);
+  cache.replace(1, 0, object(4), 90'000, CacheClass::Item);
+  CHECK(*cache.find<int>(1, 0) == 3);
+  cache.replace(1, 1, object(5), 1000, CacheClass::Item);
+  CHECK(*cache.find<int>(1, 1) == 5);
+}
+
 TEST_CASE("what came first goes first, where nothing is asked for") {
   BlockCache cache(100'000);  // 88 of these, with what the cache needs for each
   for (std::uint64_t i = 0; i < 1000; ++i) cache.insert(1, i, object(1), 1000, CacheClass::Item);

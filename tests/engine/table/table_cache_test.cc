@@ -445,45 +445,5 @@ TEST_CASE("many threads read one cache") {
   CHECK(wrong == 0);
 }
 
-TEST_CASE("sums of windows are those of the numbers in them, and are kept with their group") {
-  NumberColumns columns;
-  WholeGroup group;
-  for (std::uint64_t i = 0; i < 100; ++i) {
-    if (i >= 40 && i < 60) continue;  // two windows without a number
-    columns.ordinals.push_back(1'003 + i);
-    columns.bits.push_back(std::bit_cast<std::uint64_t>(static_cast<double>(i)));
-  }
-  const auto sums = sum_windows(columns, 10, 3);
-  REQUIRE(sums != nullptr);
-  REQUIRE(sums->windows.size() == 8);
-  for (std::size_t w = 0; w < sums->windows.size(); ++w) {
-    const std::uint64_t first = w < 4 ? 10 * w : 10 * w + 20;
-    CAPTURE(w);
-    CHECK(sums->begin_of(w) == 1'003 + first);
-    CHECK(sums->windows[w].count == 10);
-    CHECK(sums->windows[w].sum + sums->windows[w].sum_low == 10 * static_cast<double>(first) + 45);
-  }
-  // The first window is cut where the group begins, and no sum is told that is none.
-  CHECK(sum_windows(columns, 10, 0)->windows[0].count == 7);
-  columns.bits[5] = std::bit_cast<std::uint64_t>(HUGE_VAL);
-  CHECK(sum_windows(columns, 10, 3) == nullptr);
-
-  TableTestStore store;
-  group.file_number = 7;
-  group.numbers.count = 80;
-  group.numbers.first_ordinal = 1'003;
-  group.numbers.last_ordinal = 1'102;
-  CHECK(is_cut_by(group.numbers, 10));
-  CHECK_FALSE(is_cut_by(group.numbers, 2));    // as soon decoded
-  CHECK_FALSE(is_cut_by(group.numbers, 200));  // not cut at all
-  bool admits = false;
-  CHECK(store.cache->find_sums(group, 10, 3, admits) == nullptr);
-  store.cache->keep_sums(group, sums);
-  CHECK(store.cache->find_sums(group, 10, 3, admits) == sums);
-  CHECK(store.cache->find_sums(group, 10, 4, admits) == nullptr);
-  store.cache->forget_items(group.file_number);
-  CHECK(store.cache->find_sums(group, 10, 3, admits) == nullptr);
-}
-
 }  // namespace
 }  // namespace edgecase::engine
