@@ -29,7 +29,7 @@ TableFiles::TableFiles(FileSystem& file_system, std::string metadata_directory,
       keys_(keys),
       map_files_(limits.map_files),
       cache_(limits.cache_bytes),
-      sums_(cache_),
+      latest_(limits.cache_bytes),
       tables_(std::max<std::size_t>(1, limits.open_files / kTablesShare),
               limits.cache_bytes / kIndexShare),
       values_(std::max<std::size_t>(1, limits.open_files - limits.open_files / kTablesShare),
@@ -90,8 +90,12 @@ Result<std::shared_ptr<const UMetaBlock>> TableFiles::block(const UMetaReader& t
   EC_ASSIGN_OR_RETURN(std::shared_ptr<const UMetaBlock> block, table.read_block(index));
   const FileNumber file = table.identity().file_number;
   const std::uint64_t at = table.blocks()[index].offset;
-  if (!fill_cache) return latest_.keep(file, at, std::move(block));
-  cache_.insert(file, at, block, block->memory_bytes(), CacheClass::Records);
+  if (fill_cache) {
+    cache_.insert(file, at, block, block->memory_bytes(), CacheClass::Records);
+  } else {
+    latest_.keep(file, at, block);
+    fit_cache();
+  }
   return block;
 }
 
@@ -370,11 +374,6 @@ Result<std::shared_ptr<const Item>> TableFiles::find(const Wanted& wanted, bool 
   return load(wanted, keep, ahead);
 }
 
-template <typename Answer, typename Read>
-Result<Answer> TableFiles::from_values(FileNumber number, const Read& read) {
-  return from_open<Answer>(number, nullptr, read);
-}
-
 // `table` is that file, or null.
 template <typename Answer, typename Read>
 Result<Answer> TableFiles::from_open(FileNumber number,
@@ -490,7 +489,7 @@ void TableFiles::resize(std::uint64_t cache_bytes) {
 
 void TableFiles::fit_cache() {
   MutexLock lock(mutex_);
-  const std::uint64_t others = set_aside_ + tables_.used_bytes();
+  const std::uint64_t others = set_aside_ + tables_.used_bytes() + latest_.used_bytes();
   const std::uint64_t taken =
       std::min((others + kFitBytes - 1) / kFitBytes * kFitBytes, cache_bytes_ / 2);
   if (cache_bytes_ - taken == capacity_) return;

@@ -157,9 +157,12 @@ class OpenFiles {
 };
 
 // Blocks of records that the cache did not take in, the latest few: scans that follow each other,
-// of a series each, begin in the same ones. Thread-safe.
+// of a series each, begin in the same ones. Their bytes are taken from the cache. Thread-safe.
 class LatestBlocks {
  public:
+  // They take an eighth of `cache_bytes` at most: larger blocks are read anew.
+  explicit LatestBlocks(std::uint64_t cache_bytes) : block_bytes_max_(cache_bytes / (8 * kCount)) {}
+
   // Null when it is not among them.
   std::shared_ptr<const UMetaBlock> find(FileNumber number, std::uint64_t offset) const
       EC_EXCLUDES(mutex_) {
@@ -168,32 +171,44 @@ class LatestBlocks {
       if (each.number == number && each.offset == offset) return each.block;
     return nullptr;
   }
-  // Answers the block.
-  std::shared_ptr<const UMetaBlock> keep(FileNumber number, std::uint64_t offset,
-                                         std::shared_ptr<const UMetaBlock> block)
+  void keep(FileNumber number, std::uint64_t offset, std::shared_ptr<const UMetaBlock> block)
       EC_EXCLUDES(mutex_) {
-    Kept gone{number, offset, block};  // destroyed after the lock is gone
+    const std::uint64_t bytes = block->memory_bytes();
+    if (bytes > block_bytes_max_) return;
+    Kept gone{number, offset, bytes, std::move(block)};  // destroyed after the lock is gone
     MutexLock lock(mutex_);
     std::swap(gone, kept_[next_++ % kept_.size()]);
+    used_bytes_ += bytes - gone.bytes;
     lock.unlock();
-    return block;
   }
   void forget(FileNumber number) EC_EXCLUDES(mutex_) {
     MutexLock lock(mutex_);
-    for (Kept& each : kept_)
-      if (each.number == number) each = {};
+    for (Kept& each : kept_) {
+      if (each.number != number) continue;
+      used_bytes_ -= each.bytes;
+      each = {};
+    }
+  }
+  std::uint64_t used_bytes() const EC_EXCLUDES(mutex_) {
+    MutexLock lock(mutex_);
+    return used_bytes_;
   }
 
  private:
   struct Kept {
     FileNumber number = 0;
     std::uint64_t offset = 0;
+    std::uint64_t bytes = 0;
     std::shared_ptr<const UMetaBlock> block;  // null: none
   };
 
+  static constexpr std::size_t kCount = 8;
+
+  const std::uint64_t block_bytes_max_;
   mutable Mutex mutex_;
-  std::array<Kept, 8> kept_ EC_GUARDED_BY(mutex_);
+  std::array<Kept, kCount> kept_ EC_GUARDED_BY(mutex_);
   std::size_t next_ EC_GUARDED_BY(mutex_) = 0;
+  std::uint64_t used_bytes_ EC_GUARDED_BY(mutex_) = 0;
 };
 
 // Larger items are read anew each time: they would push out too much else.
@@ -275,7 +290,9 @@ class TableFiles {
   void resize(std::uint64_t cache_bytes);
 
   ReadCounters& counters() { return counters_; }
-  std::uint64_t used_bytes() const { return cache_.used_bytes() + tables_.used_bytes(); }
+  std::uint64_t used_bytes() const {
+    return cache_.used_bytes() + tables_.used_bytes() + latest_.used_bytes();
+  }
 
  private:
   std::shared_ptr<const UMetaBlock> cached_block(const UMetaReader& table, std::size_t index);
@@ -306,13 +323,15 @@ class TableFiles {
   // What `read` answers of the open file; asks again once it was opened anew when its drive was
   // away.
   template <typename Answer, typename Read>
-  Result<Answer> from_values(FileNumber number, const Read& read);
+  Result<Answer> from_values(FileNumber number, const Read& read) {
+    return from_open<Answer>(number, nullptr, read);
+  }
   template <typename Answer, typename Read>
   Result<Answer> from_open(FileNumber number, std::shared_ptr<const ValueTableReader> table,
                            const Read& read);
   // The file, if it is open, and told what will be read of it soon.
   std::shared_ptr<const ValueTableReader> expect(const ValuePointer& pointer);
-  // The cache has what neither the indexes of open tables take nor others.
+  // The cache has what neither the indexes of open tables nor the latest blocks take, nor others.
   void fit_cache() EC_EXCLUDES(mutex_);
   void count_read(const ValueTableReader& table, std::uint64_t bytes);
   Result<Item> read(const ValueTableReader& table, const Wanted& wanted);
@@ -336,7 +355,7 @@ class TableFiles {
   KeyRing* const keys_;  // null: not encrypted
   const bool map_files_;
   BlockCache cache_;
-  KeptSums sums_;
+  KeptSums sums_{cache_};
   LatestBlocks latest_;
   OpenFiles<UMetaReader> tables_;
   OpenFiles<ValueTableReader> values_;

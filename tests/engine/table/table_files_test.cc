@@ -59,5 +59,41 @@ TEST_CASE("items of another file in a value file's place are found out") {
         StatusCode::Corruption);
 }
 
+// Opens a cursor at every tenth key.
+void look_at_all(TableTestStore& store, const std::vector<Bytes>& keys, bool fill_cache) {
+  for (std::size_t i = 0; i < keys.size(); i += 10) {
+    const auto cursor =
+        store.cache->cursor(store.tables[0], keys[i], "", Direction::Forward, fill_cache);
+    REQUIRE(cursor->valid());
+  }
+}
+
+TEST_CASE("blocks of records that scans keep beside the cache are part of its bytes") {
+  TableTestStore store;
+  store.options.group_bytes = 80;
+  std::vector<OwnedEntry> entries;
+  std::vector<Bytes> keys;
+  for (int i = 0; i < 30'000; ++i) {
+    keys.push_back(make_full_key(1, "key " + std::to_string(100'000 + i)));
+    entries.push_back(
+        {keys.back(), static_cast<SequenceNumber>(i + 1), EntryKind::Put, Bytes(60, 'v')});
+  }
+  REQUIRE(store.write(std::move(entries)).ok());
+  REQUIRE(store.tables.size() == 1);
+  TableCache::Limits limits;
+  limits.cache_bytes = 1u << 20;
+  store.open_cache(limits);
+  look_at_all(store, {keys[0]}, true);
+  const std::uint64_t one = store.cache->used_bytes();
+  look_at_all(store, keys, false);
+  CHECK(store.cache->used_bytes() > one + 8 * 4000);
+  store.cache->forget_items(store.tables[0]->number);
+  CHECK(store.cache->used_bytes() < one);
+  // A cache that is full makes room.
+  look_at_all(store, keys, true);
+  look_at_all(store, keys, false);
+  CHECK(store.cache->used_bytes() <= limits.cache_bytes);
+}
+
 }  // namespace
 }  // namespace edgecase::engine
