@@ -289,6 +289,14 @@ class FileSystems(unittest.TestCase):
                         print(f"{name}: not tried, {image.reason}")
                         continue
                     image.hold(self.place)
+                    with open("/proc/mounts", encoding="utf-8") as mounts:
+                        device = next(line.split()[0] for line in mounts if line.split()[1] == image.mount)
+                    # Below a root of its own (chroot) another name space of mounts knows the image by another name.
+                    seen = subprocess.run([*sandbox[:4], "sh", "-c", 'test -e "$(cat "$1")"', "sh",
+                                           f"/sys/class/block/{os.path.basename(device)}/loop/backing_file"],
+                                          check=False)
+                    if seen.returncode != 0:
+                        self.skipTest("in a root of its own the service would not see what a loop device lies in")
                     for path in (self.place.path, image.path, image.mount, f"{image.mount}/meta",
                                  f"{image.mount}/values"):
                         os.chown(path, 65534, 65534)
