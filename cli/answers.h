@@ -41,7 +41,7 @@ void name_left_out(const std::string& text);
 
 // Whether anything was, since take_exit_code_of_answers().
 bool has_left_out();
-// What follows waits for what is not there yet: that it is not there decides no exit code.
+// What was not there so far decides no exit code: the command waits for it.
 void expect_what_is_not_there();
 // 0, or the code of a command that is done but for that: 7 where it is damaged, else 6. Once.
 int take_exit_code_of_answers();

@@ -35,7 +35,7 @@ int run_application(std::span<const AddCommand> commands, std::vector<std::strin
 // The same for main(): called as `edgecased` it is `edgecase serve`.
 int run_application(std::span<const AddCommand> commands, int argument_count, char** arguments);
 
-// The end of every help: an example, then the exit codes (CONTRACT section 1).
+// The end of every help: an example, then the exit codes.
 inline constexpr std::string_view kExitCodesText =
     "Exit codes: 0 ok, 1 failed, 2 wrong usage or configuration, 3 not found, 4 not allowed,\n"
     "            5 daemon not reachable, 6 partly done, 7 corruption found";

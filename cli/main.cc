@@ -45,7 +45,7 @@ constexpr rlim_t kFilesMin = 16;
   end_with(whole.data(), whole.size());
 }
 
-// There is none to be had, so this takes none.
+// No memory is left, so it takes none.
 void on_no_memory() {
   static std::array<char, kLineMaxBytes> line{};
   constexpr char kBefore[] = "edgecase: no memory is left: ";

@@ -17,9 +17,6 @@
 
 namespace edgecase::cli {
 
-// Other names of commands and options: those that are near a mistyped one, and those that the same
-// thing has in other programs. For "did you mean" and mended_line.cc. Values without state.
-
 // The typed line: the words of a command line, taken apart by what is declared, before the parser
 // reads them and without its strictness. The application puts words in order with it;
 // mended_line.cc looks for mistakes in it. Values without state.
@@ -60,6 +57,9 @@ TypedWords words_in_order(const Command& root, TypedWords words);
 std::string shell_line(const TypedWords& words);
 // One word of it.
 std::string for_shell(std::string_view word);
+
+// Other names of commands and options: those that are near a mistyped one, and those that the same
+// thing has in other programs (other_names.cc). Values without state.
 
 // The first word that looks like an option and is none of the command's, and the one that it was
 // meant to be. Empty: all are; none is near.

@@ -124,8 +124,7 @@ class Progress {
 // "2m 05s": how long the rest takes, if it goes on as it did. Empty: too early to say.
 std::string time_left(double share, double seconds_so_far);
 
-// The question before a command destroys: on a terminal in words, elsewhere it needs --yes
-// (CONTRACT section 3).
+// The question before a command destroys: on a terminal in words, elsewhere it needs --yes.
 
 // Whether to go on with `what` ("this erases 12 readings of 2 series for good"). `yes` is --yes.
 // On a terminal the user types `word`. Everything else says on stderr what would have been done,

@@ -2,7 +2,7 @@
 // sizes a board runs in this executable; the experiments of the papers, and all that is measured
 // beside a peer, run in edgecase-bench-peers (tests/bench/), which commands/bench_command.cc
 // starts. What a workload does stands at the head of its source; what it measured is a Report,
-// printed as text or JSON (CONTRACT section 8).
+// printed as text or JSON.
 #pragma once
 
 #include <algorithm>

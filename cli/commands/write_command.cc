@@ -161,6 +161,35 @@ void add_write_command(CLI::App& app, Action& action) {
       [arguments, &action] { action = [arguments] { return run_write(*arguments); }; });
 }
 
+namespace {
+
+// Which columns of a CSV that export did not write are what, and whose clock its times are.
+void add_column_options(CLI::App& command, CsvForm& csv) {
+  const auto column = [&command](const char* name, auto& member, const char* help) {
+    return command.add_option(name, member, help)->type_name("COLUMN")->group("CSV of others");
+  };
+  column("--time-column", csv.time_columns,
+         "The column of times; several are read together, with a blank between them.\n"
+         "Default: time")
+      ->delimiter(',');
+  CLI::Option* const device_column =
+      column("--device-column", csv.device_column, "The column of devices. Default: device");
+  column("--device", csv.device, "The device of all readings. Default: --device-column")
+      ->type_name("NAME")
+      ->excludes(device_column);
+  column("--value-columns", csv.value_columns,
+         "The columns of values, each a sensor of its name; '*', and the default: all others")
+      ->delimiter(',');
+  column("--sensor-column", csv.sensor_column,
+         "The column of sensors, where a line is one reading; --value-columns names its value.\n"
+         "Default: sensor in files of export, else each column of values is one");
+  add_zone_options(command, csv.zone);
+  command.get_option("--tz")->description(
+      "Whose clock times of CSV without an offset are: Europe/Berlin, +02:00");
+}
+
+}  // namespace
+
 void add_import_command(CLI::App& app, Action& action) {
   auto request = std::make_shared<ImportRequest>();
   auto namespaces = std::make_shared<NamespaceArguments>();
@@ -201,27 +230,7 @@ void add_import_command(CLI::App& app, Action& action) {
           "format), or for CSV a pattern: \"%d.%m.%Y %H:%M:%S\". Default: RFC 3339 and unix_ns")
       ->check([](const std::string& text) { return TimeFormat::parse(text).status().message(); })
       ->type_name("FORMAT");
-  const auto column = [command](const char* name, auto& member, const char* help) {
-    return command->add_option(name, member, help)->type_name("COLUMN")->group("CSV of others");
-  };
-  column("--time-column", request->csv.time_columns,
-         "The column of times; several are read together, with a blank between them.\n"
-         "Default: time")
-      ->delimiter(',');
-  CLI::Option* const device_column = column("--device-column", request->csv.device_column,
-                                            "The column of devices. Default: device");
-  column("--device", request->csv.device, "The device of all readings. Default: --device-column")
-      ->type_name("NAME")
-      ->excludes(device_column);
-  column("--value-columns", request->csv.value_columns,
-         "The columns of values, each a sensor of its name; '*', and the default: all others")
-      ->delimiter(',');
-  column("--sensor-column", request->csv.sensor_column,
-         "The column of sensors, where a line is one reading; --value-columns names its value.\n"
-         "Default: sensor in files of export, else each column of values is one");
-  add_zone_options(*command, request->csv.zone);
-  command->get_option("--tz")->description(
-      "Whose clock times of CSV without an offset are: Europe/Berlin, +02:00");
+  add_column_options(*command, request->csv);
   command->add_flag("!--no-manifest", request->takes_manifests,
                     "Leave what manifest.json of export --owner says of devices: owner, purposes,\n"
                     "objections, locations, labels, retention");

@@ -12,10 +12,10 @@
 
 namespace edgecase::app {
 
-// Runs the daemon until SIGTERM or SIGINT, then stops it in order. Returns the exit code
-// (CONTRACT section 1): 0 stopped as asked; 2 the configuration does not fit this machine (a
-// directory that is missing or cannot be written); 7 the store is damaged; 1 everything else,
-// another daemon on the store and a port in use included. Says why on stderr. Credentials are those
+// Runs the daemon until SIGTERM or SIGINT, then stops it in order. Returns the exit code: 0
+// stopped as asked; 2 the configuration does not fit this machine (a directory that is missing or
+// cannot be written); 7 the store is damaged; 1 everything else, another daemon on the store and a
+// port in use included. Says why on stderr. Credentials are those
 // of this process (config/configuration.h).
 //
 // On SIGHUP, unless that was ignored from the start, it takes what may change from what `read`

@@ -203,7 +203,6 @@ class AuditLog final : public CommitCompanion {
   SparedPage next_spared(std::uint64_t sequence) EC_EXCLUDES(mutex_);
   bool spare_until(std::uint64_t sequence) EC_EXCLUDES(mutex_, spare_mutex_);
   void clear_spare() EC_EXCLUDES(mutex_, spare_mutex_);
-  // audit_open.cc
   void cut() EC_EXCLUDES(mutex_);
   bool waits_for_leap(std::int64_t expiry_now_ns);
   Result<Mark> find_cut(const Mark& anchor, std::uint64_t last, std::int64_t keep_from_ns,

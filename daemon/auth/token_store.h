@@ -72,8 +72,8 @@ class TokenStore {
     std::string text;  // the whole token, never to be had again; "": it stands for a certificate
   };
   // Durable on return. `certificate`: a name that it stands for; "": none. Errors: InvalidArgument
-  // (no scope at all, an end that has passed, another one stands for the certificate), Busy
-  // (kTokensMax that have not ended), the engine's.
+  // (no scope at all, an end that has passed, another one stands for the certificate),
+  // LimitReached (kTokensMax that have not ended), the engine's.
   Result<Created> create(const Scopes& scopes, std::optional<std::int64_t> ends_ns,
                          const std::string& certificate = {}) EC_EXCLUDES(mutex_);
   // Ends it at `ends_ns`, or at once; durable. NotFound; InvalidArgument: it ends before.

@@ -100,11 +100,11 @@ struct DeviceEntry {
   OriginNumber origin = kNoOrigin;
 };
 
-// Named limits (CONTRACT promise 5); reaching one is Busy with the setting's name in the message.
 using SeriesRow = std::uint32_t;
 inline constexpr std::uint32_t kNoDevice = UINT32_MAX;
 enum class RowOrder : unsigned char { ByName, Any };
 
+// Reaching one is LimitReached, with the setting's name in the message.
 struct CatalogLimits {
   std::size_t namespaces = 256;
   std::size_t devices = 20'000;  // all namespaces together

@@ -291,8 +291,8 @@ class DeviceIndex {
   // Empty metadata where nothing is said of it. Errors: the engine's.
   Result<DeviceMetadata> metadata(const DeviceName& name) const;
   // Replaces all that is said; empty metadata removes it. Holds for the next read, durable on
-  // return. InvalidArgument: a name or a limit of one device; Busy: one of DeviceIndexLimits; the
-  // engine's.
+  // return. InvalidArgument: a name or a limit of one device; LimitReached: one of
+  // DeviceIndexLimits; the engine's.
   Status set(const DeviceName& name, const DeviceMetadata& metadata, const Saying& saying = {})
       EC_EXCLUDES(change_mutex_);
   // As set(), of what `change` makes of what is said by now; returns that.

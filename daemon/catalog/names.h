@@ -311,7 +311,7 @@ class IdentityTable {
 // name, `~` and a hash come behind it.
 using OriginNumber = std::uint32_t;
 inline constexpr OriginNumber kOwnOrigin = 0;          // written here
-inline constexpr OriginNumber kNoOrigin = UINT32_MAX;  // nobody's yet: restored, or of before
+inline constexpr OriginNumber kNoOrigin = UINT32_MAX;  // nobody's yet: restored, or older
 
 struct NamespaceRow {
   std::string name;

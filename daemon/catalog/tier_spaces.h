@@ -34,7 +34,7 @@ inline constexpr std::string_view kTierPrefix = "_tier.";
 std::string tier_space_name(NamespaceId readings, std::int64_t every_ns);
 // The tiers that there are of a namespace of readings, the finest first.
 std::vector<TierSpace> tier_spaces_of(const Engine& engine, NamespaceId readings);
-// Makes it if there is none. Busy: the engine has no room for more namespaces.
+// Makes it if there is none. LimitReached: the engine has no room for more namespaces.
 Result<TierSpace> ensure_tier_space(Engine& engine, NamespaceId readings, std::int64_t every_ns);
 // Drops those of one namespace of readings, before that goes.
 Status drop_tier_spaces(Engine& engine, NamespaceId readings);

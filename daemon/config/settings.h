@@ -1,4 +1,4 @@
-// Every setting of the daemon (CONTRACT section 4): as values (Settings), and the one table that
+// Every setting of the daemon: as values (Settings), and the one table that
 // drives the file, the environment, the flags, `config show`, `config example` and the manual page
 // (settings_table.cc); and what the address of a [[forward]] means (forward_target.cc).
 #pragma once
@@ -64,7 +64,7 @@ struct MqttRuleSettings {
   std::string time_zone;       // of times without an offset
   std::string records;         // JSON pointer to an array whose elements are messages of their own
   std::string namespace_name;  // "": default, or {namespace} of the topic
-  std::string retention, owner, purpose;  // taken and shown; they act with retention and access
+  std::string retention, owner, purpose;  // of its readings and new devices
   int qos = 1;
   int line = 0;       // of the file, for messages; 0 when not from a file
   std::string where;  // "edgecase.toml:12:1"; empty when not from a file
@@ -114,7 +114,7 @@ struct LimitSettings {
   std::uint64_t sender_rate_bytes = 1u << 10;  // a second, of a body or packet on its way
 };
 
-// One [[forward]] table, as written; config/settings.h gives it meaning.
+// One [[forward]] table, as written; parse_forward() gives it meaning.
 struct ForwardSettings {
   std::string name, to, database, bucket, org, namespace_name;
   std::vector<std::string> select = {"*/*"};

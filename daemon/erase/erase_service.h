@@ -43,9 +43,6 @@
 
 namespace edgecase::erase {
 
-// The certificate that remains of an erasure: when it was asked for, since when nobody can read
-// what it took, when the bytes were gone, how much it was, and who it was of, by pseudonym alone.
-
 // File systems that are remembered; of more, those that came first.
 inline constexpr std::size_t kDrivesRememberedMax = 256;
 // How old what last() answers may be.
@@ -116,6 +113,8 @@ enum class ErasureState : unsigned char {
   Done,
 };
 
+// What remains of an erasure: when it was asked for, since when nobody can read what it took, when
+// the bytes were gone, how much it was, and who it was of, by pseudonym alone.
 struct Certificate {
   std::uint64_t number = 0;
   ErasureState state = ErasureState::Pending;
@@ -245,9 +244,9 @@ class EraseService {
   Result<ErasePreview> preview(const auth::Principal& principal, const EraseRequest& request);
   // The pending certificate, durable; nothing of what it is about can be read any more. Errors: as
   // of resolve_target(); InvalidArgument (everything there is, by a glob, unless that is allowed;
-  // more than kFencesMax devices and single series);
-  // Busy (kPendingMax, kRangesPerFenceMax); the engine's: then nothing has
-  // changed, unless it is of the metadata drive (IoError, OutOfSpace), when it may have.
+  // more than kFencesMax devices and single series); LimitReached (kRangesPerFenceMax); Busy
+  // (kPendingMax); the engine's: then nothing has changed, unless it is of the metadata drive
+  // (IoError, OutOfSpace), when it may have.
   // `left`, which may be null, is told of selectors that take nothing.
   Result<Certificate> erase(const auth::Principal& principal, const EraseRequest& request,
                             Everything everything = Everything::Allowed,

@@ -167,7 +167,7 @@ Json amount_json(const erase::Amount& amount) {
           {"last", time_or_null(amount.last_ns)}};
 }
 
-// What a glob makes everything there is needs `yes=true`.
+// A glob that takes everything needs `yes=true`.
 Result<erase::Certificate> begin(HttpContext& context, const Call& call,
                                  std::vector<wire::LeftSelector>& left) {
   EC_ASSIGN_OR_RETURN(const erase::EraseRequest request, request_of(context, call));

@@ -287,21 +287,76 @@ Json status_json(HttpContext& context, const Call& call) {
   return json;
 }
 
-// Numbers that the engine, the pipeline and the front count themselves.
-void register_metrics(HttpContext& context) {
-  using observe::MetricKind;
+// Numbers that the parts count themselves, as /metrics shows them.
+
+struct EngineNumber {
+  observe::MetricKind kind;
+  const char* name;
+  const char* help;
+  std::uint64_t Stats::*member;
+};
+constexpr EngineNumber kEngineNumbers[] = {
+    {observe::MetricKind::Gauge, "edgecase_engine_wal_bytes", "WAL not yet covered by a flush.",
+     &Stats::wal_bytes},
+    {observe::MetricKind::Gauge, "edgecase_engine_memtable_bytes", "Recent writes held in memory.",
+     &Stats::memtable_bytes},
+    {observe::MetricKind::Gauge, "edgecase_engine_cache_bytes", "Table cache.",
+     &Stats::cache_bytes},
+    {observe::MetricKind::Counter, "edgecase_engine_wal_syncs_total", "Syncs of the WAL.",
+     &Stats::wal_syncs},
+    {observe::MetricKind::Counter, "edgecase_engine_commit_groups_total",
+     "Groups of batches that shared one sync.", &Stats::commit_groups},
+    {observe::MetricKind::Counter, "edgecase_engine_flushes_total", "Memtables written out.",
+     &Stats::flushes},
+    {observe::MetricKind::Counter, "edgecase_engine_user_bytes_total", "Keys and values handed in.",
+     &Stats::user_bytes_written},
+};
+
+using Ask = std::function<double()>;
+
+void gauge(HttpContext& context, const char* name, const char* help, Ask ask) {
+  context.parts.metrics.callback(observe::MetricKind::Gauge, name, help, {}, std::move(ask));
+}
+
+void register_engine_numbers(HttpContext& context) {
   observe::Metrics& metrics = context.parts.metrics;
-  const auto engine = [&](MetricKind kind, const char* name, const char* help,
-                          std::uint64_t Stats::*member) {
-    metrics.callback(kind, name, help, {}, [&context, member] {
-      return static_cast<double>(context.parts.engine.stats().*member);
+  const auto add = [&](observe::MetricKind kind, const std::string& name, const char* help,
+                       const observe::Labels& labels, auto number) {
+    metrics.callback(kind, name, help, labels, [&context, number] {
+      return static_cast<double>(number(context.parts.engine.stats()));
     });
   };
-  engine(MetricKind::Gauge, "edgecase_engine_wal_bytes", "WAL not yet covered by a flush.",
-         &Stats::wal_bytes);
+  using observe::MetricKind;
+  for (const EngineNumber& each : kEngineNumbers)
+    add(each.kind, each.name, each.help, {},
+        [member = each.member](const Stats& stats) { return stats.*member; });
+  for (const ReadNumber& each : kReadNumbers)
+    add(MetricKind::Counter, std::string("edgecase_reads_") + each.metric, each.help, {},
+        [member = each.member](const Stats& stats) { return stats.reads.*member; });
+  for (std::size_t level = 0; level < ReadStats::kLevels; ++level)
+    add(MetricKind::Counter, "edgecase_reads_level_hits_total",
+        "Lookups answered by a table of the level.", {{"level", std::to_string(level)}},
+        [level](const Stats& stats) { return stats.reads.level_hits[level]; });
+  for (const CompactionNumber& each : kCompactionNumbers)
+    add(each.kind, std::string("edgecase_compaction_") + each.metric, each.help, {},
+        [member = each.member](const Stats& stats) { return stats.compaction.*member; });
+  for (const ExpiryNumber& each : kExpiryNumbers)
+    add(each.kind, std::string("edgecase_expiry_") + each.metric, each.help, {},
+        [member = each.member](const Stats& stats) { return stats.expiry.*member; });
+  add(MetricKind::Gauge, "edgecase_expiry_oldest_seconds",
+      "Unix time of the oldest reading in a value file; 0 when there is none.", {},
+      [](const Stats& stats) {
+        const std::int64_t oldest_ns = stats.expiry.oldest_ns;
+        return oldest_ns == INT64_MAX ? 0.0 : static_cast<double>(oldest_ns) / kNsPerSecond;
+      });
+  gauge(context, "edgecase_ready", "1 when writes are taken.",
+        [&context] { return readiness(context.parts.engine.stats()).ok() ? 1.0 : 0.0; });
+}
+
+void register_drives(HttpContext& context) {
   for (const bool of_values : {false, true}) {
-    metrics.callback(
-        MetricKind::Gauge, "edgecase_drive_overwrites_in_place",
+    context.parts.metrics.callback(
+        observe::MetricKind::Gauge, "edgecase_drive_overwrites_in_place",
         "1 while what is overwritten on the drive is gone from it; 0 where it may stay.",
         {{"drive", of_values ? "values" : "metadata"}}, [&context, of_values] {
           const erase::StoreDrives drives = context.parts.erase.drives().last();
@@ -309,91 +364,53 @@ void register_metrics(HttpContext& context) {
           return facts.overwrites == Overwrites::InPlace ? 1.0 : 0.0;
         });
   }
-  engine(MetricKind::Gauge, "edgecase_engine_memtable_bytes", "Recent writes held in memory.",
-         &Stats::memtable_bytes);
-  engine(MetricKind::Gauge, "edgecase_engine_cache_bytes", "Table cache.", &Stats::cache_bytes);
-  engine(MetricKind::Counter, "edgecase_engine_wal_syncs_total", "Syncs of the WAL.",
-         &Stats::wal_syncs);
-  engine(MetricKind::Counter, "edgecase_engine_commit_groups_total",
-         "Groups of batches that shared one sync.", &Stats::commit_groups);
-  engine(MetricKind::Counter, "edgecase_engine_flushes_total", "Memtables written out.",
-         &Stats::flushes);
-  engine(MetricKind::Counter, "edgecase_engine_user_bytes_total", "Keys and values handed in.",
-         &Stats::user_bytes_written);
-  for (const ReadNumber& each : kReadNumbers) {
-    metrics.callback(MetricKind::Counter, std::string("edgecase_reads_") + each.metric, each.help,
-                     {}, [&context, member = each.member] {
-                       return static_cast<double>(context.parts.engine.stats().reads.*member);
-                     });
-  }
-  for (std::size_t level = 0; level < ReadStats::kLevels; ++level) {
-    metrics.callback(
-        MetricKind::Counter, "edgecase_reads_level_hits_total",
-        "Lookups answered by a table of the level.", {{"level", std::to_string(level)}},
-        [&context, level] {
-          return static_cast<double>(context.parts.engine.stats().reads.level_hits[level]);
-        });
-  }
-  for (const CompactionNumber& each : kCompactionNumbers) {
-    metrics.callback(each.kind, std::string("edgecase_compaction_") + each.metric, each.help, {},
-                     [&context, member = each.member] {
-                       return static_cast<double>(context.parts.engine.stats().compaction.*member);
-                     });
-  }
-  for (const ExpiryNumber& each : kExpiryNumbers) {
-    metrics.callback(each.kind, std::string("edgecase_expiry_") + each.metric, each.help, {},
-                     [&context, member = each.member] {
-                       return static_cast<double>(context.parts.engine.stats().expiry.*member);
-                     });
-  }
-  metrics.callback(
-      MetricKind::Gauge, "edgecase_expiry_oldest_seconds",
-      "Unix time of the oldest reading in a value file; 0 when there is none.", {}, [&context] {
-        const std::int64_t oldest_ns = context.parts.engine.stats().expiry.oldest_ns;
-        return oldest_ns == INT64_MAX ? 0.0 : static_cast<double>(oldest_ns) / kNsPerSecond;
-      });
-  const auto pipeline = [&](const char* name, const char* help,
-                            std::uint64_t ingest::IngestPipeline::Counters::*member) {
-    metrics.callback(MetricKind::Counter, name, help, {}, [&context, member] {
+}
+
+void register_ingest_numbers(HttpContext& context) {
+  observe::Metrics& metrics = context.parts.metrics;
+  const auto count = [&](const char* name, const char* help, const observe::Labels& labels,
+                         Ask ask) {
+    metrics.callback(observe::MetricKind::Counter, name, help, labels, std::move(ask));
+  };
+  using Counters = ingest::IngestPipeline::Counters;
+  const auto pipeline = [&](const char* name, const char* help, std::uint64_t Counters::*member) {
+    count(name, help, {}, [&context, member] {
       return static_cast<double>(context.parts.ingest.counters().*member);
     });
   };
-  using Counters = ingest::IngestPipeline::Counters;
   pipeline("edgecase_ingest_readings_total", "Readings stored.", &Counters::readings);
   pipeline("edgecase_ingest_batches_total", "Batches stored.", &Counters::batches);
   pipeline("edgecase_ingest_failed_batches_total", "Batches refused or failed.",
            &Counters::failed_batches);
-  for (std::size_t i = 0; i < ingest::kLosses; ++i) {
-    metrics.callback(MetricKind::Counter, "edgecase_ingest_not_stored_total",
-                     "Readings that are not there as they were sent, by cause.",
-                     {{"cause", std::string(ingest::kLossNames[i])}}, [&context, i] {
-                       return static_cast<double>(
-                           context.parts.ingest.losses().total(static_cast<ingest::Loss>(i)));
-                     });
-  }
-  metrics.callback(MetricKind::Counter, "edgecase_ingest_device_rate_refused_total",
-                   "Batches refused, since a device was over limits.device-rate.", {}, [&context] {
-                     return static_cast<double>(context.parts.ingest.rates().refused());
-                   });
-  metrics.callback(
-      MetricKind::Counter, "edgecase_ingest_device_rate_waits_total",
-      "Groups of messages whose bringers were made to wait for the same reason.", {},
-      [&context] { return static_cast<double>(context.parts.ingest.rates().waits()); });
-  metrics.callback(MetricKind::Gauge, "edgecase_ready", "1 when writes are taken.", {},
-                   [&context] { return readiness(context.parts.engine.stats()).ok() ? 1.0 : 0.0; });
-  metrics.callback(MetricKind::Gauge, "edgecase_catalog_series", "Series known.", {}, [&context] {
-    return static_cast<double>(context.parts.catalog.series_count());
-  });
-  metrics.callback(MetricKind::Gauge, "edgecase_catalog_devices", "Devices known.", {}, [&context] {
-    return static_cast<double>(context.parts.catalog.device_count());
-  });
-  metrics.callback(MetricKind::Gauge, "edgecase_http_connections", "Connections open.", {},
-                   [&context] { return static_cast<double>(context.connections()); });
-  metrics.callback(MetricKind::Gauge, "edgecase_http_in_flight_bytes",
-                   "Request bodies held in memory.", {},
-                   [&context] { return static_cast<double>(context.in_flight_bytes()); });
-  metrics.callback(MetricKind::Gauge, "edgecase_process_resident_bytes", "Memory of the process.",
-                   {}, [] { return static_cast<double>(resident_bytes()); });
+  for (std::size_t i = 0; i < ingest::kLosses; ++i)
+    count("edgecase_ingest_not_stored_total",
+          "Readings that are not there as they were sent, by cause.",
+          {{"cause", std::string(ingest::kLossNames[i])}}, [&context, i] {
+            return static_cast<double>(
+                context.parts.ingest.losses().total(static_cast<ingest::Loss>(i)));
+          });
+  count("edgecase_ingest_device_rate_refused_total",
+        "Batches refused, since a device was over limits.device-rate.", {},
+        [&context] { return static_cast<double>(context.parts.ingest.rates().refused()); });
+  count("edgecase_ingest_device_rate_waits_total",
+        "Groups of messages whose bringers were made to wait for the same reason.", {},
+        [&context] { return static_cast<double>(context.parts.ingest.rates().waits()); });
+}
+
+void register_metrics(HttpContext& context) {
+  register_engine_numbers(context);
+  register_drives(context);
+  register_ingest_numbers(context);
+  gauge(context, "edgecase_catalog_series", "Series known.",
+        [&context] { return static_cast<double>(context.parts.catalog.series_count()); });
+  gauge(context, "edgecase_catalog_devices", "Devices known.",
+        [&context] { return static_cast<double>(context.parts.catalog.device_count()); });
+  gauge(context, "edgecase_http_connections", "Connections open.",
+        [&context] { return static_cast<double>(context.connections()); });
+  gauge(context, "edgecase_http_in_flight_bytes", "Request bodies held in memory.",
+        [&context] { return static_cast<double>(context.in_flight_bytes()); });
+  gauge(context, "edgecase_process_resident_bytes", "Memory of the process.",
+        [] { return static_cast<double>(resident_bytes()); });
 }
 
 }  // namespace

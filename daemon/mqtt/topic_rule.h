@@ -170,7 +170,7 @@ Result<std::string> mqtt_test_json(const std::vector<config::MqttRuleSettings>& 
                                    ingest::IngestPipeline* pipeline, std::string_view topic,
                                    std::string_view payload);
 
-// A message becomes readings: the route says how (CONTRACT section 5).
+// A message becomes readings: the route says how.
 //
 // - `auto`: a number; true/false alone; a JSON object or array, each leaf a reading; other UTF-8
 //   text; else bytes. What begins with `{` must be JSON; what only begins with `[` may be text.

@@ -101,7 +101,7 @@ class TierMarks {
   std::vector<bool> refused(std::span<const wire::Reading> readings,
                             const catalog::Catalog& catalog) const EC_EXCLUDES(mutex_);
 
-  // As those of the catalog.
+  // As Catalog's own.
   Status plan_erasure(NamespaceId records, const catalog::Erased& erased,
                       const catalog::SpanTaker& take) const;
   void forget(const catalog::Erased& erased) EC_EXCLUDES(mutex_);
@@ -178,7 +178,7 @@ struct Preview {
   void add(Preview more);
 };
 
-// Busy: kRulesMax.
+// LimitReached: kRulesMax.
 Status too_many_rules();
 
 class WantedRules;
@@ -212,7 +212,7 @@ class RetentionService {
 
   // Holds on return, for what is stored already and for what comes later; durable. Devices that it
   // names need not have come yet. Errors: InvalidArgument (a retention below 1 ns), NotFound (a
-  // namespace that does not exist), Busy (kRulesMax, or the engine's limit), the engine's.
+  // namespace that does not exist), LimitReached (kRulesMax), the engine's.
   Status set(const Rule& rule) EC_EXCLUDES(mutex_);
   // The same of several rules: all of them or none.
   Status set_all(std::span<const Rule> rules) EC_EXCLUDES(mutex_);
@@ -224,7 +224,7 @@ class RetentionService {
   Result<Preview> preview(const std::string& namespace_name, const wire::Selector& selector,
                           std::optional<wire::Keeping> keeping) const;
   // The same of several rules, each series once where they are of one namespace; their own
-  // retention means nothing. Busy: they would be more than kRulesMax.
+  // retention means nothing. LimitReached: they would be more than kRulesMax.
   Result<Preview> preview_all(std::span<const Rule> rules,
                               std::optional<wire::Keeping> keeping) const EC_EXCLUDES(mutex_);
   // What clear() of these rules would do; those that are not set change nothing.

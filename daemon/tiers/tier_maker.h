@@ -157,13 +157,12 @@ class TierMaker final : public retention::Thinning {
   std::thread thread_;
 };
 
-// Makes windows of the readings of one series, in all its tiers at once, and puts them into a
-// batch. Readings come in the order of time; each tier has one window open. One thread.
-
 // One window, as a tier keeps it of a series.
 void put_window(const catalog::TierSpace& tier, const catalog::SeriesId& series,
                 const query::TierWindow& window, WriteBatch& batch);
 
+// Makes windows of the readings of one series, in all its tiers at once, and puts them into a
+// batch. Readings come in the order of time; each tier has one window open. One thread.
 class WindowBatch {
  public:
   // `tiers`: the finest first, each a multiple of the one before. `made`: where windows go, too.

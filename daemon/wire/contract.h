@@ -35,7 +35,7 @@ std::string_view version();
 
 }  // namespace edgecase::wire
 
-// Paths of the HTTP face, once (CONTRACT section 6).
+// Paths of the HTTP face, once.
 
 namespace edgecase::wire::routes {
 

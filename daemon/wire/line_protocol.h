@@ -2,7 +2,7 @@
 //
 //   measurement[,tag=value...] field=value[,field=value...] [timestamp]
 //
-// One line is one instant; each field becomes a reading (CONTRACT section 6):
+// One line is one instant; each field becomes a reading:
 //   device  `DOMAIN.ENTITY_ID` of the tags `domain` and `entity_id` (Home Assistant), else the
 //           value of the tag `device` (but of a system input of Telegraf, where that is a disk),
 //           else of the tag `host`, else the measurement

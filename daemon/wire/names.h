@@ -39,7 +39,7 @@ bool is_made_name(std::string_view text);
 std::string_view nearest_word(std::string_view word, std::span<const std::string_view> known);
 
 // The identity of a series, as it is called where it came from: measurement, tags and field of line
-// protocol (CONTRACT section 2). Two identities never share a series, whatever characters they are
+// protocol. Two identities never share a series, whatever characters they are
 // made of.
 //
 // Kept as bytes, in the catalog's records and between programs:

@@ -133,7 +133,7 @@ struct Reading {
   std::string_view sensor;
   std::optional<std::int64_t> time_ns;  // unset on the way in: stamped on arrival
   Value value;
-  // On the way in: how long the topic's rule keeps the series, or one of the two below.
+  // On the way in: how long the topic's rule keeps the series, or a kRetention… below.
   std::int64_t retention_ns = 0;
   const TopicMetadata* metadata = nullptr;  // and what it says of new devices; null: nothing
   // The identity of its series; null: its names say all that there is. Owned like the names.

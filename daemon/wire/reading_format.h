@@ -1,4 +1,4 @@
-// Readings as bytes for people and programs: csv, ndjson, json, line (CONTRACT sections 3 and 6).
+// Readings as bytes for people and programs: csv, ndjson, json, line.
 // Used by the daemon's answers, by export, and by the CLI. The table of a terminal is the CLI's
 // own.
 //
@@ -11,7 +11,7 @@
 //           where the identity is not the one that the names give.
 //   json    the same objects in one array.
 //   line    Influx line protocol, of the series' identity, or `sensor,device=DEVICE value=VALUE
-//           NANOSECONDS`: with the mapping of CONTRACT section 6 it leads back to the same series.
+//           NANOSECONDS`: with the mapping of line_protocol.h it leads back to the same series.
 //           It names no namespace; where several are asked for, LineNamespaces::Told, a comment `#
 //           CONTEXT-DATABASE: NAMESPACE` stands before the readings of each, below a first line `#
 //           DML`: as `influx -import` takes them, and `edgecase import`. A reading without a line

@@ -1,6 +1,6 @@
 // Selectors: `device/sensor` with globs. `*` is any run of characters, `?` one (a UTF-8 character),
 // within one name; `\` escapes the character after it. `kitchen` alone means `kitchen/*`; an
-// unescaped `/` splits. CONTRACT section 2.
+// unescaped `/` splits.
 #pragma once
 
 #include <cstdint>
@@ -51,7 +51,7 @@ struct SeriesName {
 Result<SeriesName> parse_series_name(std::string_view text);
 
 // The selection of a command or a request: series by several selectors, and by what they are called
-// where they came from (CONTRACT section 2). Made from the command line by the CLI, to check it,
+// where they came from. Made from the command line by the CLI, to check it,
 // and from parameters by the daemon, which reads, erases and lists by it. Values without state.
 
 // Selectors of one question, and conditions of each kind.

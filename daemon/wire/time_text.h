@@ -1,4 +1,4 @@
-// Times, durations and sizes as people write them (CONTRACT section 2).
+// Times, durations and sizes as people write them.
 #pragma once
 
 #include <cstdint>

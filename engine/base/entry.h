@@ -260,7 +260,7 @@ struct ValueFileUse {
 //   while (const auto* entry = reader.next()) memtable.add(...);
 //   EC_TRY(reader.status());
 
-// The third kind of encoded entries, beside those of EntryKind.
+// One more kind of encoded entries, beside those of EntryKind.
 inline constexpr unsigned char kNearPut = 3;
 inline constexpr std::size_t kNearKeyMaxBytes = 127;
 

@@ -11,7 +11,7 @@
 // makes its values unreadable wherever copies of them are, on a drive that is away too.
 //
 // The keys lie in KEYS-<n> in the metadata directory, nowhere else; each change writes <n + 1>,
-// whole and twice (two sectors' worth of bad luck apart), syncs it, then overwrites and removes the
+// whole and twice (in either half of the file), syncs it, then overwrites and removes the
 // older ones. Layout: below. Where the drive keeps what was overwritten (flash does),
 // old keys can be had by whoever has the drive's raw cells and the master key.
 //

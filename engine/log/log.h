@@ -52,10 +52,10 @@ class LogWriter {
                                                     KeyRing* keys = nullptr);
   // Durable on return.
   Status write_head();
-  // All before this log is durable now. Written at once, durable with the next sync().
   // Says durably in the head how far the log is durable, as the appending thread. Once for each
   // such length.
   Status write_rest();
+  // All before this log is durable now. Written at once, durable with the next sync().
   Status close_predecessor();
 
   // Counted as of a record that is not short.

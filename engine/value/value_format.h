@@ -9,7 +9,7 @@
 //                     0     4  namespace id
 //                     4     1  placement: 0 values directory, 1 metadata directory
 //                     5     1  group codec: 0 plain, 1 series
-//                     6     1  expiry class; 0: never expires
+//                     6     1  bucket class; 0: never expires
 //                     7     1  reserved, 0
 //                     8    32  reserved, 0
 //                    40     4  reserved, 0

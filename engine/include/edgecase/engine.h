@@ -59,8 +59,9 @@ struct NamespaceInfo {
   NamespaceOptions options;
 };
 
-// A place in the order of commits. Each entry has one, later ones have larger ones; 0 lies before
-// all. Whoever reads what was committed after a position has a change feed: engine/feed/DESIGN.md.
+// A place in the order of commits: an entry's sequence. Later entries have larger ones; 0 lies
+// before all. Whoever reads what was committed after a position has a change feed:
+// engine/feed/DESIGN.md.
 using CommitPosition = std::uint64_t;
 inline constexpr std::size_t kFeedBoundsMax = 256;
 
@@ -194,7 +195,7 @@ class Engine {
 
   virtual ~Engine() = default;
 
-  // Durable on return. Errors: AlreadyExists, Busy (kNamespaceCountMax, kNamespaceIdMax),
+  // Durable on return. Errors: AlreadyExists, LimitReached (kNamespaceCountMax, kNamespaceIdMax),
   // InvalidArgument.
   virtual Result<NamespaceId> create_namespace(std::string_view name,
                                                const NamespaceOptions& options) = 0;
@@ -278,8 +279,8 @@ class Engine {
 
   // Sets and clears rules, all or none; they hold from return on, for what is stored already too
   // (edgecase/retention.h). Durable on return. Errors: InvalidArgument (a retention below 1 ns, a
-  // namespace of another codec, a prefix over kKeySizeMaxBytes), NotFound (the namespace), Busy
-  // (kRetentionRulesMax), IoError, OutOfSpace.
+  // namespace of another codec, a prefix over kKeySizeMaxBytes), NotFound (the namespace),
+  // LimitReached (kRetentionRulesMax), IoError, OutOfSpace.
   virtual Status set_retention(std::vector<RetentionRule> rules) = 0;
   // The rules that are set, by namespace and prefix.
   virtual std::vector<RetentionRule> retention_rules() const = 0;
