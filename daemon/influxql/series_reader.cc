@@ -303,11 +303,13 @@ Status SeriesReader::feed_from_scan(const Window& window, ValueTaker& taker) {
     has_fed_ = true;
     return taker.take(summary);
   }
-  const wire::Numbers numbers = is_number_kind(kind_) ? scan_->numbers() : wire::Numbers();
+  // Who wants one reading takes it alone: memory has thousands at hand.
+  const bool takes_many = is_number_kind(kind_) && !is_edge_;
+  const wire::Numbers numbers = takes_many ? scan_->numbers() : wire::Numbers();
   // What is damaged it has stepped over.
   if (!scan_->valid() || !window.contains(scan_->time_ns())) return ok();
   if (!numbers.empty() && numbers.is_float == is_float) {
-    const std::size_t count = is_edge_ ? 1 : numbers.count_within(window.from_ns, last_ns);
+    const std::size_t count = numbers.count_within(window.from_ns, last_ns);
     const wire::Numbers taken = numbers.first(count);
     EC_TRY(taker.take(taken));
     has_fed_ = true;
