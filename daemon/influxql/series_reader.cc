@@ -303,7 +303,7 @@ Status SeriesReader::feed_from_scan(const Window& window, ValueTaker& taker) {
     has_fed_ = true;
     return taker.take(summary);
   }
-  // Who wants one reading takes it alone: memory has thousands at hand.
+  // An edge is one reading, taken alone: memory has thousands at hand.
   const bool takes_many = is_number_kind(kind_) && !is_edge_;
   const wire::Numbers numbers = takes_many ? scan_->numbers() : wire::Numbers();
   // What is damaged it has stepped over.
