@@ -14,6 +14,7 @@ from influxd import INFLUXD, Influxd
 
 SECOND = 1_000_000_000
 MINUTE = 60 * SECOND
+WINDOW = 10 * SECOND  # of a thinned target: it waits until one is over
 HOUR = 60 * MINUTE
 # Readings of 20 minutes, each 7 s, two hours ago.
 BEGIN = (time.time_ns() - 2 * HOUR) // (20 * MINUTE) * 20 * MINUTE
@@ -160,14 +161,14 @@ class ForwardThinnedFlow(unittest.TestCase):
                 for begin, values in windows.items() for name, value in columns_of(values).items()}
 
     def test_a_thinned_target_gets_its_windows_of_finer_and_of_coarser_tiers(self):
-        for every in ("10s", "1m", "5m"):
+        for every in ("5s", "10s", "50s"):
             with self.subTest(tier=every):
                 hub = self.hub()
                 proxy = self.proxy(lambda hub=hub: self.port_of(hub))
-                board = Board(self, target("hub", "edgecase", proxy.port, 'every = "1m"'))
+                board = Board(self, target("hub", "edgecase", proxy.port, 'every = "10s"'))
                 self.write(board, "a", 0, SENT)
                 self.write(board, "b", 0, SENT)
-                first = self.columns("ab", {begin: values for begin, values in windows_of(0).items()
+                first = self.columns("ab", {begin: values for begin, values in windows_of(0, WINDOW).items()
                                             if begin < TIMES[SENT]})
                 until(lambda: self.there(hub) == first, "the first is there")
                 hub[1].stop()
@@ -175,18 +176,18 @@ class ForwardThinnedFlow(unittest.TestCase):
                 board.restart()
                 hub[1] = Daemon(hub[0])
                 board.resume("hub")
-                coarse = windows_of(SENT, 5 * MINUTE) if every == "5m" else {}
-                wanted = {**first, **self.columns("ab", coarse or windows_of(SENT))}
+                coarse = windows_of(SENT, 5 * WINDOW) if every == "50s" else {}
+                wanted = {**first, **self.columns("ab", coarse or windows_of(SENT, WINDOW))}
                 until(lambda: self.there(hub) == wanted, "the windows are there")
                 until(lambda: board.status("hub")["thinned_sent"] == lost, "they are counted")
                 self.verify(board)
                 self.assertEqual(self.there(hub), wanted)
 
                 # A window that is longer than the target's goes whole, too.
-                cut = window_of(TIMES[SENT + 40]) + MINUTE
-                erased = self.erased(board, "a/m.f", "--from", self.at(cut), "--to", self.at(cut + MINUTE))
+                cut = TIMES[SENT + 40] // WINDOW * WINDOW + WINDOW
+                erased = self.erased(board, "a/m.f", "--from", self.at(cut), "--to", self.at(cut + WINDOW))
                 until(lambda: self.states(board, erased["id"])["hub"] == "confirmed", "the range is erased there")
-                gone = self.text(cut // (5 * MINUTE) * 5 * MINUTE if coarse else cut)
+                gone = self.text(cut // (5 * WINDOW) * 5 * WINDOW if coarse else cut)
                 left = {key: value for key, value in wanted.items() if key[0] != "a" or key[2] != gone}
                 self.assertEqual(len(wanted) - len(left), 7)
                 self.assertEqual(self.there(hub), left)
@@ -200,8 +201,8 @@ class ForwardThinnedFlow(unittest.TestCase):
     def test_rules_of_a_thinned_target_are_those_of_its_windows(self):
         hub = self.hub()
         proxy = self.proxy(lambda: self.port_of(hub))
-        board = Board(self, target("hub", "edgecase", proxy.port, 'every = "1m"\nretention = true'))
-        self.thin(board, "--then", "1m:90d", "--then", "1h:forever")
+        board = Board(self, target("hub", "edgecase", proxy.port, 'every = "10s"\nretention = true'))
+        self.thin(board, "--then", "10s:90d", "--then", "1h:forever")
         self.write(board, "a", 0, SENT)
         wanted = {f"a/m.f_{name}": "90d then 1h:forever" for name in COLUMNS}
         until(lambda: self.kept(hub[0]) == wanted, "they are kept as their tier")
