@@ -1,11 +1,9 @@
 #include "auth/token_store.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
-
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "wire/authority.h"
 #include "wire/names.h"
 #include "wire/reading_format.h"
 
@@ -361,15 +359,6 @@ void TokenStore::note_use(const std::string& id, Token& token, std::int64_t now_
   if (engine_.write(batch, Durability::Async).ok()) token.used_written_ns = now_ns;
 }
 
-std::string network_of(const std::string& address) {
-  in6_addr six{};
-  const std::string plain = address.substr(0, address.find('%'));
-  if (inet_pton(AF_INET6, plain.c_str(), &six) != 1 || IN6_IS_ADDR_V4MAPPED(&six)) return address;
-  std::fill(six.s6_addr + 8, six.s6_addr + 16, std::uint8_t{0});
-  char text[INET6_ADDRSTRLEN] = {};
-  return inet_ntop(AF_INET6, &six, text, sizeof text) == nullptr ? address : text;
-}
-
 Result<Principal> Authenticator::authenticate(const Principal& connection, std::string_view token) {
   if (token.empty()) {
     for (const std::string& name : connection.certificate) {
@@ -405,7 +394,7 @@ bool Authenticator::is_current(const Principal& principal) const {
 
 Status Authenticator::fail(const Principal& connection, Status why) {
   failures_.fetch_add(1, std::memory_order_relaxed);
-  if (take_attempt(network_of(connection.name))) return why;
+  if (take_attempt(wire::network_of(connection.name))) return why;
   throttled_.fetch_add(1, std::memory_order_relaxed);
   return busy("too many failed logins from " + connection.name + ", try again later");
 }

@@ -121,9 +121,6 @@ class TokenStore {
   bool damaged_ EC_GUARDED_BY(mutex_) = false;  // some records cannot be read; set at the start
 };
 
-// What counts as one address: whoever has one of IPv6 has the 2^64 of its network.
-std::string network_of(const std::string& address);
-
 enum class InsecureAccess : unsigned char { Refused, Allowed };  // http.allow-insecure
 
 // Finds out who asks: from a connection, and the token that it shows, to a Principal.

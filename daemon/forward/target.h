@@ -4,15 +4,17 @@
 //   bell, or 1 s ─► fresh range ─► one batch ─► Courier ─► answered ─► cursor moves ─► kept
 //                   backlog     ─►                    └─► not: rest, and the same again
 //
-// Three cursors: `live_` is what was answered; `kept_` is durable in the store; between them, at
+// Three cursors: `live_` is what was answered; `record_.cursor` is durable; between them, at
 // targets that answer before they have synced, `settling_` waits for the settle time. When such a
-// target goes away, `live_` goes back to `kept_`. All three are bounds of the engine's merges.
+// target goes away, `live_` goes back to `record_.cursor`. All three are bounds of merges.
 //
 // Erasures go before everything else: what was committed before them and is gone is not read any
 // more, and what was committed after them waits until they are answered and that is durable. At
 // targets that settle an erasure is final before a place is kept that lies behind it.
 //
-// status(), pause(), resume() and stop() are for any thread; a lock is held for them alone.
+// One class of many methods: each is one kind of turn, and all of them move the same cursors and
+// wait for the same answer. status(), pause(), resume() and stop() are for any thread; a lock is
+// held for them alone.
 #pragma once
 
 #include <cstdint>
@@ -319,7 +321,7 @@ class Target {
   Status introduce();
   void note_known(const Delivery& delivery);
   Turn send_fresh();
-  // Thinned: a round of windows that are over (windows.h).
+  // With `every`: a round of windows that are over (windows.h).
   Turn send_windows();
   void note_window();
   bool has_windows() const;
@@ -377,7 +379,7 @@ class Target {
   std::thread thread_;
 
   // The thread's own.
-  Record record_;  // its cursor is `kept_`
+  Record record_;
   Cursor live_;
   std::optional<Cursor> settling_;
   std::int64_t settling_since_ns_ = 0, kept_at_ns_ = 0, published_at_ns_ = 0;

@@ -15,6 +15,7 @@
 #include "edgecase/clock.h"
 #include "edgecase/machine.h"
 #include "edgecase/secrets.h"
+#include "wire/authority.h"
 
 namespace edgecase::http {
 namespace {
@@ -234,7 +235,7 @@ bool Front::take_channel_bytes(Connection& connection, std::uint64_t bytes) {
 
 // Its idle and slow connections give way.
 bool Front::is_address_full(const std::string& address) {
-  return addresses_.open(address) >= addresses_.most() && !make_room(auth::network_of(address));
+  return addresses_.open(address) >= addresses_.most() && !make_room(wire::network_of(address));
 }
 
 // Closes a connection, of this network or of all: the one that has been idle longest, as clients

@@ -29,7 +29,6 @@
 #include "edgecase/mutex.h"
 #include "edgecase/random.h"
 #include "edgecase/status.h"
-#include "ingest/ingest_pipeline.h"
 
 namespace edgecase::mqtt {
 

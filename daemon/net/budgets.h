@@ -8,8 +8,8 @@
 #include <unordered_map>
 #include <utility>
 
-#include "auth/token_store.h"
 #include "edgecase/mutex.h"
+#include "wire/authority.h"
 
 namespace edgecase::net {
 
@@ -75,7 +75,7 @@ class AddressLimit {
   std::uint32_t most() const { return most_; }
   std::uint32_t open(const std::string& address) const EC_EXCLUDES(mutex_) {
     const MutexLock lock(mutex_);
-    const auto found = open_.find(auth::network_of(address));
+    const auto found = open_.find(wire::network_of(address));
     return found == open_.end() ? 0 : found->second;
   }
 
@@ -100,7 +100,7 @@ class AddressLimit {
 class AddressShare {
  public:
   AddressShare(AddressLimit& limit, const std::string& address)
-      : limit_(limit), network_(auth::network_of(address)) {
+      : limit_(limit), network_(wire::network_of(address)) {
     limit_.enter(network_);
   }
   ~AddressShare() { limit_.leave(network_); }

@@ -121,6 +121,15 @@ Result<Network> parse_network(std::string_view text) {
                           "\" is not an address, use 192.0.2.7, ::1 or 10.0.0.0/8");
 }
 
+std::string network_of(const std::string& address) {
+  in6_addr six{};
+  const std::string plain = address.substr(0, address.find('%'));
+  if (inet_pton(AF_INET6, plain.c_str(), &six) != 1 || IN6_IS_ADDR_V4MAPPED(&six)) return address;
+  std::fill(six.s6_addr + 8, six.s6_addr + 16, std::uint8_t{0});
+  char text[INET6_ADDRSTRLEN] = {};
+  return inet_ntop(AF_INET6, &six, text, sizeof text) == nullptr ? address : text;
+}
+
 Status check_host(std::string_view text) {
   if (!address_bytes(text).empty()) return ok();
   const auto authority = parse_authority(text);

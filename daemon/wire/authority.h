@@ -39,6 +39,9 @@ struct Network {
 // InvalidArgument says what would be right.
 Result<Network> parse_network(std::string_view text);
 
+// What counts as one address: whoever has one of IPv6 has the 2^64 of its network.
+std::string network_of(const std::string& address);
+
 // InvalidArgument unless it is the name or address of a host, without a port.
 Status check_host(std::string_view text);
 

@@ -14,6 +14,7 @@
 
 #include "edgecase/machine.h"
 #include "edgecase/secrets.h"
+#include "wire/authority.h"
 
 namespace edgecase::mqtt {
 namespace {
@@ -208,7 +209,7 @@ void MqttListener::Poller::admit(net::Socket accepted) {
   auth::Principal from = net::principal_of(descriptor, net::ListenerKind::Tcp);
   const std::uint32_t of_address = addresses_.open(from.name);
   const bool address_full =
-      of_address >= addresses_.most() && !close_oldest_stranger(auth::network_of(from.name));
+      of_address >= addresses_.most() && !close_oldest_stranger(wire::network_of(from.name));
   const bool full = connections_.size() >= options_.connections && !close_oldest_stranger();
   if ((full && connections_.size() >= options_.connections + kTurnedAwayMax) ||
       (address_full && of_address >= addresses_.most() + kTurnedAwayMax)) {
