@@ -80,6 +80,27 @@ Status check_support(const ForwardSettings& settings) {
   return ok();
 }
 
+// "edgecase+http://hub:8650 or influx+http://hub:8650": what an address without its kind, or with
+// another program's name for it, may mean.
+std::string urls_meant(const std::string& url) {
+  const std::size_t mark = url.find("://");
+  const std::string scheme = mark == std::string::npos ? "" : url.substr(0, mark);
+  const std::string rest = mark == std::string::npos ? url : url.substr(mark + 3);
+  const auto has = [&scheme](std::string_view word) {
+    return scheme.find(word) != std::string::npos;
+  };
+  if (rest.empty() || rest.find_first_of(" \t") != std::string::npos || has("mqtt"))
+    return "influx+https://metrics.example:8086 or edgecase+https://hub.example:8650";
+  std::string_view host = std::string_view(rest).substr(0, rest.find_first_of(":/"));
+  if (rest.front() == '[') host = std::string_view(rest).substr(1, rest.find(']') - 1);
+  const bool is_plain =
+      has("http") ? !has("https") : wire::is_localhost(host) || wire::is_loopback(host);
+  const std::string end = (is_plain ? "+http://" : "+https://") + rest;
+  const bool takes_lines = has("influx") || has("victoria") || has("quest") || has("prometheus");
+  if (takes_lines) return "influx" + end;
+  return has("edgecase") ? "edgecase" + end : "edgecase" + end + " or influx" + end;
+}
+
 Status parse_url(const std::string& url, ForwardTarget& target) {
   struct Scheme {
     std::string_view text;
@@ -95,9 +116,7 @@ Status parse_url(const std::string& url, ForwardTarget& target) {
       std::find_if(std::begin(kSchemes), std::end(kSchemes),
                    [&url](const Scheme& each) { return url.starts_with(each.text); });
   if (scheme == std::end(kSchemes)) {
-    return of_key("to", in_quotes(url) +
-                            " is no target, use influx+https://metrics.example:8086 or "
-                            "edgecase+https://hub.example:8650");
+    return of_key("to", in_quotes(url) + " is no target, use " + urls_meant(url));
   }
   std::string_view rest = std::string_view(url).substr(scheme->text.size());
   const std::size_t slash = rest.find('/');

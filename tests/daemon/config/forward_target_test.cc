@@ -131,6 +131,32 @@ TEST_CASE("forward: what is no target's address is refused") {
   }
 }
 
+TEST_CASE("forward: an address without its kind leads to those it may be") {
+  struct Case {
+    const char* to;
+    const char* meant;
+  };
+  for (const Case& c : {
+           Case{"http://hub:8650", "edgecase+http://hub:8650 or influx+http://hub:8650"},
+           Case{"https://hub", "edgecase+https://hub or influx+https://hub"},
+           Case{"127.0.0.1:8650", "edgecase+http://127.0.0.1:8650 or influx+http://127.0.0.1:8650"},
+           Case{"[::1]:8650", "edgecase+http://[::1]:8650 or influx+http://[::1]:8650"},
+           Case{"hub.lan", "edgecase+https://hub.lan or influx+https://hub.lan"},
+           Case{"edgecase://hub", "edgecase+https://hub"},
+           Case{"influx://localhost:8086", "influx+http://localhost:8086"},
+           Case{"influxdb+https://h", "influx+https://h"},
+           Case{"victoriametrics+http://v:8428/", "influx+http://v:8428/"},
+           Case{"mqtt://h",
+                "influx+https://metrics.example:8086 or edgecase+https://hub.example:8650"},
+       }) {
+    ForwardSettings settings;
+    settings.name = "x";
+    settings.to = c.to;
+    CHECK(parse_forward(settings).status().message() ==
+          "to: \"" + std::string(c.to) + "\" is no target, use " + c.meant);
+  }
+}
+
 TEST_CASE("forward: there are at most so many targets") {
   std::string text;
   for (std::size_t i = 0; i <= kForwardTargetsMax; ++i)
