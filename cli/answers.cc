@@ -109,6 +109,11 @@ int take_exit_code_of_answers() {
   return std::exchange(left_out_code, wire::kExitOk);
 }
 
+std::string rejected_text(std::uint64_t messages) {
+  return count_of(messages, "message was", "messages were") +
+         " not understood, and kept: edgecase query -n _rejected '*/*'";
+}
+
 std::uint64_t Losses::add(const std::string& answer) {
   const nlohmann::json json = nlohmann::json::parse(answer, nullptr, false);
   if (!json.is_object()) return 0;

@@ -46,6 +46,9 @@ void expect_what_is_not_there();
 // 0, or the code of a command that is done but for that: 7 where it is damaged, else 6. Once.
 int take_exit_code_of_answers();
 
+// "2 messages were not understood, …": what `mqtt/rejected` of the status means.
+std::string rejected_text(std::uint64_t messages);
+
 // What answers say was taken and is not there as it was sent.
 struct Losses {
   std::uint64_t expired = 0, replaced = 0, erased = 0, evicted = 0;

@@ -73,9 +73,7 @@ void tell_rejected(DaemonClient& client) {
     if (status.is_object() && status.contains(at) && status[at].is_number_unsigned())
       rejected += status[at].get<std::uint64_t>();
   }
-  if (rejected > 0)
-    print_error("%s not understood, and kept: edgecase query -n _rejected '*/*'\n",
-                count_of(rejected, "message was", "messages were").c_str());
+  if (rejected > 0) print_error("%s\n", rejected_text(rejected).c_str());
 }
 
 // Nothing is there: where what was asked for is, or what it may be called.

@@ -279,10 +279,7 @@ void add_mqtt_problems(const Document& status, std::vector<std::string>& problem
   }
   const std::uint64_t rejected =
       count(status, "/mqtt/rejected") + count(status, "/mqtt/listener/rejected");
-  if (rejected > 0) {
-    problems.push_back(count_of(rejected, "message was", "messages were") +
-                       " not understood, and kept: edgecase query -n _rejected '*/*'");
-  }
+  if (rejected > 0) problems.push_back(rejected_text(rejected));
 }
 
 void add_forward_problems(const Document& status, std::vector<std::string>& problems) {

@@ -165,7 +165,8 @@ std::vector<std::string> options_meant(const std::string& path) {
   const std::size_t slash = path.rfind('/');
   const std::string base = path.substr(slash == std::string::npos ? 0 : slash + 1);
   if (device) {
-    options.insert(options.end(), {"--device-column", columns[*device]});
+    options.insert(options.end(),
+                   {"--device-column", std::string(wire::trimmed_text(columns[*device]))});
   } else {
     options.insert(options.end(), {"--device", base.substr(0, base.find('.'))});
   }

@@ -22,6 +22,16 @@ BackupIndex example() {
   return index;
 }
 
+void check_read(const std::string& directory, const BackupIndex& index) {
+  const BackupIndex read = read_index(directory).value();
+  CHECK(read.made == index.made);
+  CHECK(read.state == index.state);
+  CHECK(read.readings() == 7);
+  REQUIRE(read.files.size() == 2);
+  CHECK(read.files[1].path == index.files[1].path);
+  CHECK(read.files[1].size_bytes == 71);
+}
+
 }  // namespace
 
 TEST_CASE("backup index: written and read back") {
@@ -29,13 +39,7 @@ TEST_CASE("backup index: written and read back") {
   CHECK(read_index(directory.path()).status().code() == StatusCode::NotFound);
   const BackupIndex index = example();
   CHECK(write_index(directory.path(), index).ok());
-  const BackupIndex read = read_index(directory.path()).value();
-  CHECK(read.made == index.made);
-  CHECK(read.state == index.state);
-  CHECK(read.readings() == 7);
-  REQUIRE(read.files.size() == 2);
-  CHECK(read.files[1].path == index.files[1].path);
-  CHECK(read.files[1].size_bytes == 71);
+  check_read(directory.path(), index);
 }
 
 TEST_CASE("backup index: what is none, newer, or leads out of the directory is refused") {
@@ -89,12 +93,7 @@ TEST_CASE("backup index: of format 2 is read as it was written") {
   if (std::getenv("EDGECASE_WRITE_GOLDEN") != nullptr) test::write_file(golden, written);
   CHECK(written == text_of(golden));
   test::write_file(index_path(directory.path()), text_of(golden));
-  const BackupIndex read = read_index(directory.path()).value();
-  CHECK(read.made == index.made);
-  CHECK(read.state == index.state);
-  CHECK(read.readings() == 7);
-  REQUIRE(read.files.size() == 2);
-  CHECK(read.files[1].path == index.files[1].path);
+  check_read(directory.path(), index);
 }
 
 TEST_CASE("backup index: of one that was broken off, whole lines count") {

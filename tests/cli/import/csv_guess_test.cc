@@ -25,7 +25,7 @@ TEST_CASE("a CSV of others says by its first two lines which options it wants") 
                 "--time-column time --device a --local"},
            Case{"r.csv", "\"date\",\"T\"\n\"1\",\"2015-02-04 17:51:00\",23.1\n",
                 "--time-column date --device r --local"},
-           Case{"de.csv", "Zeit;Host;T\n01.02.2026 12:30;h;21,5\n",
+           Case{"de.csv", "Zeit; Host ;T\n01.02.2026 12:30;h;21,5\n",
                 "--delimiter ';' --decimal , --time-column Zeit --device-column Host --time-format "
                 "'%d.%m.%Y %H:%M' --local"},
            Case{"us.csv", "Date,Time,T\n11/30/2026,2:30 PM,3\n",
