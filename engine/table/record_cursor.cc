@@ -25,7 +25,8 @@ bool ItemReader::open(const UMetaRecord& record, std::shared_ptr<const Item> ite
     form_ = Form::Single;
   } else {
     had_group_ = true;
-    if (!group_.open(record.type, item->contents()) || group_.entry_count() != record.entries)
+    if (!group_.open(record.type, item->contents(), item->marks.get()) ||
+        group_.entry_count() != record.entries)
       return false;
     form_ = Form::Group;
   }
@@ -231,7 +232,7 @@ void RecordCursor::seek_table(std::size_t table, ByteView full_key) {
 
 Status RecordCursor::open_item() {
   if (item_.is_open()) return ok();
-  auto item = files_->item(record(), false, &ahead_);
+  auto item = files_->walked_item(record(), &ahead_);
   if (engine::is_destroyed(item.status())) {
     item_.open_destroyed(record());
     move_to(0);
@@ -263,7 +264,7 @@ Result<std::optional<SequenceNumber>> RecordCursor::find_entry(const SoughtKey& 
     return {std::nullopt};
   if (!record().pages.empty()) return find_in_pages(key);
   if (!searched_.is_open()) {
-    auto item = files_->item(record(), false, &ahead_);
+    auto item = files_->walked_item(record(), &ahead_);
     if (engine::is_destroyed(item.status())) return {std::nullopt};
     if (!item.ok()) return item.status();
     if (!searched_.open(record(), *std::move(item))) {
@@ -324,7 +325,7 @@ Status RecordCursor::rewind_item() {
 }
 
 Result<std::shared_ptr<const Item>> RecordCursor::read_item() {
-  auto item = files_->item(record(), false);
+  auto item = files_->walked_item(record());
   if (engine::is_destroyed(item.status())) return std::shared_ptr<const Item>();
   return item;
 }

@@ -29,7 +29,8 @@ TableFiles::TableFiles(FileSystem& file_system, std::string metadata_directory,
       keys_(keys),
       map_files_(limits.map_files),
       cache_(limits.cache_bytes),
-      latest_(limits.cache_bytes),
+      latest_blocks_(limits.cache_bytes),
+      latest_items_(limits.cache_bytes),
       tables_(std::max<std::size_t>(1, limits.open_files / kTablesShare),
               limits.cache_bytes / kIndexShare),
       values_(std::max<std::size_t>(1, limits.open_files - limits.open_files / kTablesShare),
@@ -76,7 +77,7 @@ std::shared_ptr<const UMetaBlock> TableFiles::cached_block(const UMetaReader& ta
   const UMetaReader::BlockHandle& handle = table.blocks()[index];
   const FileNumber file = table.identity().file_number;
   auto cached = cache_.find<UMetaBlock>(file, handle.offset);
-  if (cached == nullptr) cached = latest_.find(file, handle.offset);
+  if (cached == nullptr) cached = latest_blocks_.find(file, handle.offset);
   (cached != nullptr ? counters_.cache_hits : counters_.cache_misses).fetch_add(1);
   if (cached != nullptr) return cached;
   counters_.count_metadata(handle.size);
@@ -93,7 +94,7 @@ Result<std::shared_ptr<const UMetaBlock>> TableFiles::block(const UMetaReader& t
   if (fill_cache) {
     cache_.insert(file, at, block, block->memory_bytes(), CacheClass::Records);
   } else {
-    latest_.keep(file, at, block);
+    latest_blocks_.keep(file, at, block);
     fit_cache();
   }
   return block;
@@ -220,11 +221,51 @@ Result<ByteView> TableFiles::read_page_alone(const ValueTableReader& table, cons
   return ByteView(page.opened);
 }
 
+namespace {
+
+// What was found in memory counts as read: what follows it is what the cursor wants next.
+void pass(const ValuePointer& pointer, ReadAhead* ahead) {
+  if (ahead != nullptr && ahead->file_number == pointer.file_number)
+    ahead->expected = pointer.offset_bytes + pointer.size_bytes;
+}
+
+}  // namespace
+
+TableFiles::Wanted TableFiles::wanted_item(const UMetaRecord& record) {
+  const std::uint64_t offset = record.pointer.offset_bytes;
+  return {record.pointer, false, offset, offset + record.pointer.size_bytes};
+}
+
 Result<std::shared_ptr<const Item>> TableFiles::item(const UMetaRecord& record, bool fill_cache,
                                                      ReadAhead* ahead) {
-  const std::uint64_t offset = record.pointer.offset_bytes;
-  return find({record.pointer, false, offset, offset + record.pointer.size_bytes}, fill_cache,
-              ahead);
+  const Wanted wanted = wanted_item(record);
+  if (!fill_cache && record.type == ItemType::SeriesGroup) return latest_item(wanted, ahead);
+  return find(wanted, fill_cache, ahead);
+}
+
+Result<std::shared_ptr<const Item>> TableFiles::walked_item(const UMetaRecord& record,
+                                                            ReadAhead* ahead) {
+  return find(wanted_item(record), false, ahead);
+}
+
+Result<std::shared_ptr<const Item>> TableFiles::latest_item(const Wanted& wanted,
+                                                            ReadAhead* ahead) {
+  const ValuePointer& pointer = wanted.pointer;
+  auto latest = latest_items_.find(pointer.file_number, pointer.offset_bytes);
+  if (latest == nullptr) {
+    EC_ASSIGN_OR_RETURN(latest, find(wanted, false, ahead));
+    if (latest->marks != nullptr) return latest;  // the cache keeps it
+  } else {
+    counters_.cache_hits.fetch_add(1, std::memory_order_relaxed);
+    pass(pointer, ahead);
+    if (latest->marks != nullptr) return latest;
+    // Whoever comes again wants another series of it.
+    latest = std::make_shared<const Item>(Item{latest->bytes, SeriesMarks::of(latest->contents())});
+  }
+  if (pointer.size_bytes > kCachedItemMaxBytes) return latest;
+  latest_items_.keep(pointer.file_number, pointer.offset_bytes, latest);
+  fit_cache();
+  return latest;
 }
 
 TableFiles::Wanted TableFiles::wanted_page(const UMetaRecord& record, const PagePlace& place) {
@@ -367,8 +408,7 @@ Result<std::shared_ptr<const Item>> TableFiles::find(const Wanted& wanted, bool 
   const ValuePointer& pointer = wanted.pointer;
   bool keep = false;
   if (auto cached = find_cached(pointer, fill_cache, keep)) {
-    if (ahead != nullptr && ahead->file_number == pointer.file_number)
-      ahead->expected = pointer.offset_bytes + pointer.size_bytes;
+    pass(pointer, ahead);
     return cached;
   }
   return load(wanted, keep, ahead);
@@ -401,13 +441,15 @@ Result<std::shared_ptr<const Item>> TableFiles::load(const Wanted& wanted, bool 
                                    ? read_ahead(*table, wanted, *std::exchange(ahead, nullptr))
                                    : read(*table, wanted);
                       }));
+  if (keep && !wanted.is_page && got.type() == ItemType::SeriesGroup)
+    got.marks = SeriesMarks::of(got.contents());
   auto item = std::make_shared<const Item>(std::move(got));
   if (keep) keep_item(pointer, item);
   return std::shared_ptr<const Item>(std::move(item));
 }
 
 void TableFiles::keep_item(const ValuePointer& pointer, std::shared_ptr<const Item> item) {
-  const std::uint64_t bytes = item->bytes.capacity();
+  const std::uint64_t bytes = item->memory_bytes();
   cache_.insert(pointer.file_number, pointer.offset_bytes, std::move(item), bytes,
                 CacheClass::Item);
 }
@@ -468,7 +510,8 @@ void TableFiles::forget(FileNumber number) {
 void TableFiles::forget_items(FileNumber number) {
   cache_.erase_file(number);
   sums_.forget(number);
-  latest_.forget(number);
+  latest_blocks_.forget(number);
+  latest_items_.forget(number);
 }
 
 void TableFiles::set_aside(std::uint64_t bytes) {
@@ -489,7 +532,7 @@ void TableFiles::resize(std::uint64_t cache_bytes) {
 
 void TableFiles::fit_cache() {
   MutexLock lock(mutex_);
-  const std::uint64_t others = set_aside_ + tables_.used_bytes() + latest_.used_bytes();
+  const std::uint64_t others = set_aside_ + tables_.used_bytes() + latest_bytes();
   const std::uint64_t taken =
       std::min((others + kFitBytes - 1) / kFitBytes * kFitBytes, cache_bytes_ / 2);
   if (cache_bytes_ - taken == capacity_) return;

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <iterator>
 #include <list>
 #include <memory>
 #include <optional>
@@ -156,38 +157,47 @@ class OpenFiles {
   std::uint64_t bytes_ EC_GUARDED_BY(mutex_) = 0;
 };
 
-// Blocks of records that the cache did not take in, the latest few: scans that follow each other,
-// of a series each, begin in the same ones. Their bytes are taken from the cache. Thread-safe.
-class LatestBlocks {
+// Blocks of records, or items, that the cache did not take in, the latest few: scans that follow
+// each other, of a series each, begin in the same ones. Their bytes are taken from the cache.
+// Thread-safe.
+template <typename T>
+class Latest {
  public:
-  // They take an eighth of `cache_bytes` at most: larger blocks are read anew.
-  explicit LatestBlocks(std::uint64_t cache_bytes) : block_bytes_max_(cache_bytes / (8 * kCount)) {}
+  // They take an eighth of `cache_bytes` at most, and one a quarter of that: larger ones are read
+  // anew.
+  explicit Latest(std::uint64_t cache_bytes) : bytes_max_(cache_bytes / 8) {}
 
   // Null when it is not among them.
-  std::shared_ptr<const UMetaBlock> find(FileNumber number, std::uint64_t offset) const
-      EC_EXCLUDES(mutex_) {
+  std::shared_ptr<const T> find(FileNumber number, std::uint64_t offset) EC_EXCLUDES(mutex_) {
     MutexLock lock(mutex_);
-    for (const Kept& each : kept_)
-      if (each.number == number && each.offset == offset) return each.block;
+    for (auto each = recent_.begin(); each != recent_.end(); ++each) {
+      if (each->number != number || each->offset != offset) continue;
+      recent_.splice(recent_.begin(), recent_, each);
+      return each->object;
+    }
     return nullptr;
   }
-  void keep(FileNumber number, std::uint64_t offset, std::shared_ptr<const UMetaBlock> block)
+  // In place of what is there, and of what was not asked for the longest.
+  void keep(FileNumber number, std::uint64_t offset, std::shared_ptr<const T> object)
       EC_EXCLUDES(mutex_) {
-    const std::uint64_t bytes = block->memory_bytes();
-    if (bytes > block_bytes_max_) return;
-    Kept gone{number, offset, bytes, std::move(block)};  // destroyed after the lock is gone
+    const std::uint64_t bytes = object->memory_bytes();
+    if (bytes > bytes_max_ / 4) return;
+    std::list<Kept> gone;  // destroyed after the lock is gone
+    std::list<Kept> kept;
+    kept.push_front({number, offset, bytes, std::move(object)});
     MutexLock lock(mutex_);
-    std::swap(gone, kept_[next_++ % kept_.size()]);
-    used_bytes_ += bytes - gone.bytes;
-    lock.unlock();
+    for (auto each = recent_.begin(); each != recent_.end();)
+      if (const auto at = each++; at->number == number && at->offset == offset) drop(at, gone);
+    recent_.splice(recent_.begin(), kept);
+    used_bytes_ += bytes;
+    while (recent_.size() > kCount || used_bytes_ > bytes_max_)
+      drop(std::prev(recent_.end()), gone);
   }
   void forget(FileNumber number) EC_EXCLUDES(mutex_) {
+    std::list<Kept> gone;
     MutexLock lock(mutex_);
-    for (Kept& each : kept_) {
-      if (each.number != number) continue;
-      used_bytes_ -= each.bytes;
-      each = {};
-    }
+    for (auto each = recent_.begin(); each != recent_.end();)
+      if (const auto at = each++; at->number == number) drop(at, gone);
   }
   std::uint64_t used_bytes() const EC_EXCLUDES(mutex_) {
     MutexLock lock(mutex_);
@@ -199,15 +209,20 @@ class LatestBlocks {
     FileNumber number = 0;
     std::uint64_t offset = 0;
     std::uint64_t bytes = 0;
-    std::shared_ptr<const UMetaBlock> block;  // null: none
+    std::shared_ptr<const T> object;
   };
+  using Place = typename std::list<Kept>::iterator;
 
-  static constexpr std::size_t kCount = 8;
+  static constexpr std::size_t kCount = 16;
 
-  const std::uint64_t block_bytes_max_;
+  void drop(Place place, std::list<Kept>& gone) EC_REQUIRES(mutex_) {
+    used_bytes_ -= place->bytes;
+    gone.splice(gone.begin(), recent_, place);
+  }
+
+  const std::uint64_t bytes_max_;
   mutable Mutex mutex_;
-  std::array<Kept, kCount> kept_ EC_GUARDED_BY(mutex_);
-  std::size_t next_ EC_GUARDED_BY(mutex_) = 0;
+  std::list<Kept> recent_ EC_GUARDED_BY(mutex_);  // what was asked for last first
   std::uint64_t used_bytes_ EC_GUARDED_BY(mutex_) = 0;
 };
 
@@ -257,6 +272,9 @@ class TableFiles {
   // With `ahead`, which may be null, items behind this one are read with it where that pays.
   Result<std::shared_ptr<const Item>> item(const UMetaRecord& record, bool fill_cache,
                                            ReadAhead* ahead = nullptr);
+  // For whoever walks along them once: not left in memory, if it was not there.
+  Result<std::shared_ptr<const Item>> walked_item(const UMetaRecord& record,
+                                                  ReadAhead* ahead = nullptr);
   // One page of a plain group, for a cursor; it is answered until that asks for another page or
   // item. Where a call of the system costs more than the copy, the pages of the group that lie in
   // `direction` of it are read with it.
@@ -291,10 +309,13 @@ class TableFiles {
 
   ReadCounters& counters() { return counters_; }
   std::uint64_t used_bytes() const {
-    return cache_.used_bytes() + tables_.used_bytes() + latest_.used_bytes();
+    return cache_.used_bytes() + tables_.used_bytes() + latest_bytes();
   }
 
  private:
+  std::uint64_t latest_bytes() const {
+    return latest_blocks_.used_bytes() + latest_items_.used_bytes();
+  }
   std::shared_ptr<const UMetaBlock> cached_block(const UMetaReader& table, std::size_t index);
   // What it takes to open a value file. Stores of terabytes have many.
   struct KnownValueFile {
@@ -314,12 +335,15 @@ class TableFiles {
     std::uint64_t around_begin = 0;
     std::uint64_t around_end = 0;
   };
+  static Wanted wanted_item(const UMetaRecord& record);
   static Wanted wanted_page(const UMetaRecord& record, const PagePlace& place);
   // Where tables are mapped and not sealed a page is as soon read as found in the cache.
   bool caches_pages() const { return !map_files_ || keys_ != nullptr; }
   std::shared_ptr<const Item> find_cached(const ValuePointer& pointer, bool fill_cache, bool& keep);
   Result<std::shared_ptr<const Item>> find(const Wanted& wanted, bool fill_cache, ReadAhead* ahead);
   Result<std::shared_ptr<const Item>> load(const Wanted& wanted, bool keep, ReadAhead* ahead);
+  // A series group that may be among the latest, or is now.
+  Result<std::shared_ptr<const Item>> latest_item(const Wanted& wanted, ReadAhead* ahead);
   // What `read` answers of the open file; asks again once it was opened anew when its drive was
   // away.
   template <typename Answer, typename Read>
@@ -356,7 +380,8 @@ class TableFiles {
   const bool map_files_;
   BlockCache cache_;
   KeptSums sums_{cache_};
-  LatestBlocks latest_;
+  Latest<UMetaBlock> latest_blocks_;
+  Latest<Item> latest_items_;  // series groups alone
   OpenFiles<UMetaReader> tables_;
   OpenFiles<ValueTableReader> values_;
   ReadCounters counters_;

@@ -13,28 +13,105 @@
 
 namespace edgecase::engine {
 
-bool SeriesGroupReader::open(ByteView body, ByteView prefix, std::size_t entries) {
+namespace {
+
+// A reader with marks parses so many runs at most, and one search among the marks.
+constexpr std::size_t kRunsPerMark = 16;
+
+// What stands before the runs, which are left in `group`. `sequences` is empty without a column.
+bool take_series_head(ByteView& group, GroupHead& head, std::vector<std::uint64_t>& sequences) {
+  sequences.clear();
+  if (!take_group_head(group, head) || (head.flags & ~kGroupFlagSequences) != 0) return false;
+  if (head.flags == 0) return true;
+  sequences.resize(head.entries);
+  return take_integers(group, sequences) &&
+         std::all_of(sequences.begin(), sequences.end(),
+                     [&](std::uint64_t sequence) { return sequence <= head.sequence_max; });
+}
+
+}  // namespace
+
+std::shared_ptr<const SeriesMarks> SeriesMarks::of(ByteView contents) {
+  auto made = std::make_shared<SeriesMarks>();
+  GroupHead head;
+  std::vector<std::uint64_t> sequences;
+  SeriesGroupReader all;
+  if (take_series_head(contents, head, sequences) && all.open(contents, head.prefix, head.entries))
+    all.mark_runs(*made);
+  return made;
+}
+
+void SeriesGroupReader::mark_runs(SeriesMarks& marks) const {
+  if (runs_.size() < 2 * kRunsPerMark) return;
+  std::size_t due = 0;
+  for (std::size_t i = 0; i < runs_.size(); ++i) {
+    const Run& run = runs_[i];
+    // Short keys would have to be unpacked first.
+    if (i < due || (i > 0 && run.short_keys())) continue;
+    due = i + kRunsPerMark;
+    SeriesMarks::Mark mark;
+    mark.offset = static_cast<std::uint32_t>(run.offset);
+    mark.entry = static_cast<std::uint32_t>(run.first);
+    if (i > 0) {
+      mark.key_offset = static_cast<std::uint32_t>(marks.keys.size());
+      marks.keys.append(first_key(run));
+      mark.key_size = static_cast<std::uint32_t>(marks.keys.size() - mark.key_offset);
+    }
+    marks.marks.push_back(mark);
+  }
+  marks.marks.shrink_to_fit();
+  marks.keys.shrink_to_fit();
+}
+
+bool SeriesGroupReader::open(ByteView body, ByteView prefix, std::size_t entries,
+                             const SeriesMarks* marks) {
   namespace_prefix_.assign(prefix);
   prefixes_.clear();
+  runs_.clear();
   entries_ = entries;
+  marks_ = marks != nullptr && !marks->marks.empty() ? marks : nullptr;
   loaded_ = SIZE_MAX;
   key_run_ = SIZE_MAX;
+  body_ = body;
+  if (marks_ != nullptr) return true;
   std::uint64_t run_count = 0;
   if (!take_varint64(body, run_count) || run_count == 0 || run_count > entries) return false;
-  runs_.resize(run_count);
-  std::size_t first = 0;
-  for (std::size_t i = 0; i < runs_.size(); ++i) {
-    Run& run = runs_[i];
-    run = Run();
+  runs_.reserve(run_count);
+  return take_runs(body, 0, entries) && runs_.size() == run_count;
+}
+
+bool SeriesGroupReader::take_runs(ByteView input, std::size_t first, std::size_t end) {
+  while (!input.empty()) {
+    const bool is_first = runs_.empty();
+    Run& run = runs_.emplace_back();
     run.first = first;
-    if (i > 0 && !runs_[i - 1].short_keys()) {
-      run.prefix_offset = runs_[i - 1].prefix_offset;
-      run.prefix_size = runs_[i - 1].prefix_size;
+    run.offset = static_cast<std::size_t>(input.data() - body_.data());
+    if (is_first) {
+      run.prefix_size = prefixes_.size();
+    } else if (const Run& before = runs_[runs_.size() - 2]; !before.short_keys()) {
+      run.prefix_offset = before.prefix_offset;
+      run.prefix_size = before.prefix_size;
     }
-    if (!take_run(body, run) || run.count > entries - first) return false;
+    if (!take_run(input, run) || run.count > end - first) return false;
     first += run.count;
   }
-  return first == entries && body.empty();
+  return first == end;
+}
+
+bool SeriesGroupReader::take_stretch(std::size_t mark) {
+  const auto& marks = marks_->marks;
+  const SeriesMarks::Mark& from = marks[mark];
+  const bool is_last = mark + 1 == marks.size();
+  const std::size_t end = is_last ? body_.size() : marks[mark + 1].offset;
+  runs_.clear();
+  loaded_ = SIZE_MAX;
+  key_run_ = SIZE_MAX;
+  // What the first run shares with the one before stands in its own prefix as well.
+  const ByteView key = marks_->key(from);
+  prefixes_.assign(key.substr(0, key.size() - std::min(key.size(), kOrdinalBytes)));
+  return take_runs(body_.substr(from.offset, end - from.offset), from.entry,
+                   is_last ? entries_ : marks[mark + 1].entry) &&
+         !runs_.empty();
 }
 
 // On entry `run` has the place of the prefix that its own may share bytes with.
@@ -68,23 +145,32 @@ bool SeriesGroupReader::take_run(ByteView& input, Run& run) {
   return run.short_keys() || run.body.size() >= kOrdinalBytes;
 }
 
+Bytes SeriesGroupReader::first_key(const Run& run) const {
+  Bytes first(prefixes_, run.prefix_offset, run.prefix_size);
+  char ordinal[kOrdinalBytes];
+  store_ordinal(ordinal, decode_fixed64(run.body.data()));
+  return first.append(ordinal, sizeof ordinal);
+}
+
 bool SeriesGroupReader::starts_at_or_before(std::size_t index, ByteView full_key, bool& answer) {
   const Run& run = runs_[index];
-  Bytes first;
   if (run.short_keys()) {
     if (!load(index)) return false;
-    first.append(namespace_prefix_).append(short_keys_.front());
+    answer = Bytes(namespace_prefix_).append(short_keys_.front()) <= full_key;
   } else {
-    first.append(prefixes_, run.prefix_offset, run.prefix_size);
-    char ordinal[kOrdinalBytes];
-    store_ordinal(ordinal, decode_fixed64(run.body.data()));
-    first.append(ordinal, sizeof ordinal);
+    answer = first_key(run) <= full_key;
   }
-  answer = first <= full_key;
   return true;
 }
 
 bool SeriesGroupReader::lower_bound(ByteView full_key, std::size_t& index) {
+  if (marks_ != nullptr) {
+    // The last mark at or before the key, or the first one, whose key is empty.
+    const auto after = std::upper_bound(
+        marks_->marks.begin() + 1, marks_->marks.end(), full_key,
+        [this](ByteView key, const SeriesMarks::Mark& mark) { return key < marks_->key(mark); });
+    if (!take_stretch(static_cast<std::size_t>(after - marks_->marks.begin()) - 1)) return false;
+  }
   // The last run that starts at or before the key, or the first one.
   std::size_t low = 0;
   std::size_t high = runs_.size() - 1;
@@ -287,9 +373,20 @@ std::size_t SeriesGroupReader::add_numbers(std::size_t index, Direction directio
   return count;
 }
 
+bool SeriesGroupReader::hold_run_of(std::size_t index) {
+  if (marks_ == nullptr || (!runs_.empty() && index >= runs_.front().first &&
+                            index < runs_.back().first + runs_.back().count))
+    return true;
+  const auto after = std::upper_bound(
+      marks_->marks.begin(), marks_->marks.end(), index,
+      [](std::size_t wanted, const SeriesMarks::Mark& mark) { return wanted < mark.entry; });
+  return take_stretch(static_cast<std::size_t>(after - marks_->marks.begin()) - 1);
+}
+
 bool SeriesGroupReader::move_to(std::size_t index, EntryView& entry) {
   if (loaded_ == SIZE_MAX || index < runs_[loaded_].first ||
       index - runs_[loaded_].first >= runs_[loaded_].count) {
+    if (!hold_run_of(index)) return false;
     const auto after =
         std::upper_bound(runs_.begin(), runs_.end(), index,
                          [](std::size_t wanted, const Run& run) { return wanted < run.first; });
@@ -342,7 +439,7 @@ void append_group(Bytes& out, SeriesColumns& columns, Packer* packer) {
   columns.append_body(out, packer);
 }
 
-bool GroupReader::open(ItemType type, ByteView group) {
+bool GroupReader::open(ItemType type, ByteView group, const SeriesMarks* marks) {
   type_ = type;
   entry_ = EntryView();
   switch (type) {
@@ -350,25 +447,18 @@ bool GroupReader::open(ItemType type, ByteView group) {
       if (!plain_.open(group)) return false;
       entries_ = plain_.entry_count();
       return true;
-    case ItemType::SeriesGroup: return open_series(group);
+    case ItemType::SeriesGroup: return open_series(group, marks);
     case ItemType::Single: return false;
   }
   return false;
 }
 
-bool GroupReader::open_series(ByteView group) {
+bool GroupReader::open_series(ByteView group, const SeriesMarks* marks) {
   GroupHead head;
-  sequences_.clear();
-  if (!take_group_head(group, head) || (head.flags & ~kGroupFlagSequences) != 0) return false;
+  if (!take_series_head(group, head, sequences_)) return false;
   entries_ = head.entries;
   sequence_ = head.sequence_max;
-  if (head.flags != 0) {
-    sequences_.resize(entries_);
-    if (!take_integers(group, sequences_)) return false;
-    for (const std::uint64_t sequence : sequences_)
-      if (sequence > sequence_) return false;
-  }
-  return series_.open(group, head.prefix, entries_);
+  return series_.open(group, head.prefix, entries_, marks);
 }
 
 bool GroupReader::lower_bound(ByteView full_key, std::size_t& index) {

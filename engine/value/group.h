@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
@@ -188,15 +190,43 @@ std::optional<PagePlace> find_page(ByteView index, std::size_t item_bytes, std::
                               ByteView full_key, std::vector<PagePlace>& pages,
                               std::size_t& number);
 
-// Reads the body of a group with GroupCodec::Series: columns; layout: value_format.h.
+// Where some runs of a series group begin, a mark every few runs. A group of thousands of series
+// has thousands of runs, which follow each other without an index; with marks a reader that wants
+// one series parses the runs of one stretch. Made once, for a group that is kept in memory.
+struct SeriesMarks {
+  struct Mark {
+    std::uint32_t offset = 0;  // of the run, in the body
+    std::uint32_t entry = 0;   // index of its first entry
+    // In `keys`: its first full key; of the first mark none, since every key belongs behind it.
+    std::uint32_t key_offset = 0;
+    std::uint32_t key_size = 0;
+  };
 
-// Decodes a run when an entry of it is asked for. Owned by one thread. What it answers views the
-// body and its own memory, until the next move_to(). The functions answer false when the body is
-// malformed; then the reader is finished.
+  // The marks of the series group with these `contents`; it has none where its runs are few, or it
+  // is malformed.
+  static std::shared_ptr<const SeriesMarks> of(ByteView contents);
+
+  ByteView key(const Mark& mark) const {
+    return ByteView(keys).substr(mark.key_offset, mark.key_size);
+  }
+  std::size_t memory_bytes() const {
+    return sizeof *this + marks.capacity() * sizeof(Mark) + keys.capacity();
+  }
+
+  std::vector<Mark> marks;
+  Bytes keys;
+};
+
+// Reads the body of a group with GroupCodec::Series: columns; layout: value_format.h. Decodes a run
+// when an entry of it is asked for. Owned by one thread. What it answers views the body and its own
+// memory, until the next move_to(). The functions answer false when the body is malformed; then the
+// reader is finished.
 class SeriesGroupReader {
  public:
-  // `body` stays where it is while the reader is used; `prefix` is the namespace's.
-  [[nodiscard]] bool open(ByteView body, ByteView prefix, std::size_t entries);
+  // `body` stays where it is while the reader is used, and so do `marks`, which are of it; without
+  // them, or where there are none, all runs are parsed at once. `prefix` is the namespace's.
+  [[nodiscard]] bool open(ByteView body, ByteView prefix, std::size_t entries,
+                          const SeriesMarks* marks = nullptr);
   // The first entry at or after `full_key`; the number of entries if there is none.
   [[nodiscard]] bool lower_bound(ByteView full_key, std::size_t& index);
   // Fills full_key, kind and value of `entry`.
@@ -206,11 +236,14 @@ class SeriesGroupReader {
   // run here: adds their ordinals and bits. How many they were.
   std::size_t add_numbers(std::size_t index, Direction direction, ByteView lower, ByteView upper,
                           NumberRun& run) const;
+  // Of the runs, which were all parsed.
+  void mark_runs(SeriesMarks& marks) const;
 
  private:
   struct Run {
     std::size_t first = 0;  // index of its first entry
     std::size_t count = 0;
+    std::size_t offset = 0;  // in the body
     unsigned char flags = 0;
     std::size_t prefix_offset = 0;  // in prefixes_; namespace and key without ordinal
     std::size_t prefix_size = 0;
@@ -220,6 +253,14 @@ class SeriesGroupReader {
   };
 
   [[nodiscard]] bool take_run(ByteView& input, Run& run);
+  // The runs of `input`, in place of those that are parsed: entries [first, end).
+  [[nodiscard]] bool take_runs(ByteView input, std::size_t first, std::size_t end);
+  // The runs from a mark to the next one.
+  [[nodiscard]] bool take_stretch(std::size_t mark);
+  // Of a run without short keys.
+  Bytes first_key(const Run& run) const;
+  // Parses the runs around entry `index`, unless they are.
+  [[nodiscard]] bool hold_run_of(std::size_t index);
   // Whether run `index` starts at or before `full_key`.
   [[nodiscard]] bool starts_at_or_before(std::size_t index, ByteView full_key, bool& answer);
   [[nodiscard]] bool load(std::size_t index);
@@ -234,6 +275,8 @@ class SeriesGroupReader {
   void show_value(std::size_t in_run, EntryView& entry);
 
   Bytes namespace_prefix_;
+  ByteView body_;
+  const SeriesMarks* marks_ = nullptr;  // null: runs_ are all there are, else those of a stretch
   Bytes prefixes_;
   std::vector<Run> runs_;
   std::size_t entries_ = 0;
@@ -274,8 +317,9 @@ constexpr ItemType item_type_of(GroupCodec codec) {
 // false has found the group malformed: the caller says where it came from.
 class GroupReader {
  public:
-  // `group` stays where it is while it is read. `type` is that of a group.
-  [[nodiscard]] bool open(ItemType type, ByteView group);
+  // `group` stays where it is while it is read, and so do its `marks`, if there are any. `type` is
+  // that of a group.
+  [[nodiscard]] bool open(ItemType type, ByteView group, const SeriesMarks* marks = nullptr);
 
   std::size_t entry_count() const { return entries_; }
   // The first entry at or after `full_key`; entry_count() if there is none.
@@ -295,7 +339,7 @@ class GroupReader {
   const EntryView& entry() const { return entry_; }
 
  private:
-  [[nodiscard]] bool open_series(ByteView group);
+  [[nodiscard]] bool open_series(ByteView group, const SeriesMarks* marks);
 
   ItemType type_ = ItemType::PlainGroup;
   std::size_t entries_ = 0;

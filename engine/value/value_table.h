@@ -110,9 +110,13 @@ struct SealProblem;
 // The bytes of one item, its checksums already right; or of one page of a plain group.
 struct Item {
   Bytes bytes;
+  std::shared_ptr<const SeriesMarks> marks = nullptr;  // of a series group, where they were made
 
   ItemType type() const { return static_cast<ItemType>(bytes[kItemChecksumBytes]); }
   ByteView contents() const { return ByteView(bytes).substr(kItemHeadBytes); }
+  std::size_t memory_bytes() const {
+    return bytes.capacity() + (marks == nullptr ? 0 : marks->memory_bytes());
+  }
 };
 
 // Whether an item was overwritten, since what it held was erased: it has no byte but zeros.

@@ -95,5 +95,51 @@ TEST_CASE("blocks of records that scans keep beside the cache are part of its by
   CHECK(store.cache->used_bytes() <= limits.cache_bytes);
 }
 
+// A reading of each of so many series, in series groups.
+std::vector<Bytes> fill_series(TableTestStore& store, int count) {
+  store.namespaces[1] = {Placement::Values, GroupCodec::Series, 0};
+  std::vector<OwnedEntry> entries;
+  std::vector<Bytes> keys;
+  for (int i = 0; i < count; ++i) {
+    keys.push_back(make_full_key(1, "series " + std::to_string(100'000 + i) + Bytes(8, '\1')));
+    entries.push_back({keys.back(), static_cast<SequenceNumber>(i + 1), EntryKind::Put,
+                       Bytes("\1") + Bytes(8, static_cast<char>(i % 100))});
+  }
+  REQUIRE(store.write(std::move(entries)).ok());
+  return keys;
+}
+
+TEST_CASE("scans of a series each read a group that they share once") {
+  for (const Direction direction : {Direction::Forward, Direction::Reverse}) {
+    TableTestStore store;
+    const std::vector<Bytes> keys = fill_series(store, 5'000);
+    REQUIRE(store.tables.size() == 1);
+    store.open_cache({});
+    for (const Bytes& key : keys) {
+      const auto cursor =
+          store.cache->cursor(store.tables[0], key, key + Bytes(1, '\0'), direction, false);
+      REQUIRE(cursor->valid());
+      REQUIRE(cursor->load().ok());
+      REQUIRE(cursor->full_key() == key);
+    }
+    CHECK(store.cache->counters().value_reads <= store.tables[0]->item_count + 1);
+    const std::uint64_t used = store.cache->used_bytes();
+    store.cache->forget_items(store.output.value_files[0].number);
+    CHECK(store.cache->used_bytes() < used);
+  }
+}
+
+TEST_CASE("groups that scans keep beside the cache are part of its bytes") {
+  TableTestStore store;
+  const std::vector<Bytes> keys = fill_series(store, 100'000);
+  REQUIRE(store.tables.size() == 1);
+  TableCache::Limits limits;
+  limits.cache_bytes = 1u << 20;
+  store.open_cache(limits);
+  look_at_all(store, keys, true);
+  for (int round = 0; round < 2; ++round) look_at_all(store, keys, false);
+  CHECK(store.cache->used_bytes() <= limits.cache_bytes);
+}
+
 }  // namespace
 }  // namespace edgecase::engine

@@ -6,6 +6,7 @@
 #include <bit>
 #include <cmath>
 #include <map>
+#include <memory>
 #include <vector>
 
 #include "base/coding.h"
@@ -66,14 +67,19 @@ void check_entry(const EntryView& got, const OwnedEntry& want) {
   REQUIRE(got.value == want.value);
 }
 
-void check_round_trip(GroupCodec codec, std::vector<OwnedEntry> entries, Packer* packer) {
-  sort_unique(entries);
+// Without marks, and with those that were made of it, if it is a series group.
+std::vector<std::shared_ptr<const SeriesMarks>> marks_of(ItemType type, ByteView group) {
+  if (type != ItemType::SeriesGroup) return {nullptr};
+  return {nullptr, SeriesMarks::of(group)};
+}
+
+void check_group(GroupCodec codec, const std::vector<OwnedEntry>& entries, ByteView group,
+                 SequenceColumn sequences) {
   SequenceNumber largest = 0;
   for (const OwnedEntry& entry : entries) largest = std::max(largest, entry.sequence);
-  for (const SequenceColumn sequences : {SequenceColumn::None, SequenceColumn::Written}) {
-    const Bytes group = encoded(codec, entries, sequences, packer);
+  for (const auto& marks : marks_of(item_type_of(codec), group)) {
     GroupReader reader;
-    REQUIRE(reader.open(item_type_of(codec), group));
+    REQUIRE(reader.open(item_type_of(codec), group, marks.get()));
     REQUIRE(reader.entry_count() == entries.size());
     const auto check_at = [&](std::size_t i) {
       REQUIRE(reader.move_to(i));
@@ -102,6 +108,12 @@ void check_round_trip(GroupCodec codec, std::vector<OwnedEntry> entries, Packer*
     REQUIRE(reader.lower_bound(Bytes("\xff\xff\xff\xff\xff"), index));
     CHECK(index == entries.size());
   }
+}
+
+void check_round_trip(GroupCodec codec, std::vector<OwnedEntry> entries, Packer* packer) {
+  sort_unique(entries);
+  for (const SequenceColumn sequences : {SequenceColumn::None, SequenceColumn::Written})
+    check_group(codec, entries, encoded(codec, entries, sequences, packer), sequences);
 }
 
 void check_both(const std::vector<OwnedEntry>& entries) {
@@ -183,6 +195,52 @@ TEST_CASE("short keys between long ones come back as they were") {
   check_both(entries);
 }
 
+TEST_CASE("a group of many series is read by its marks") {
+  std::vector<OwnedEntry> entries;
+  for (int series = 0; series < 300; ++series) {
+    const Bytes name = "device " + std::to_string(series * 7919 % 1000) + "/temperature";
+    for (std::uint64_t i = 0; i < 1 + static_cast<std::uint64_t>(series) % 4; ++i)
+      entries.push_back(put(ordinal_key(name, i * 1'000'000'000), real_value(series + 0.5), i + 1));
+    // Their runs begin no stretch.
+    if (series % 3 == 0) entries.push_back(put("d" + std::to_string(series), "short"));
+    if (series % 50 == 0) entries.push_back(removal(ordinal_key(name, 9'000'000'000)));
+  }
+  sort_unique(entries);
+  const Bytes group = encoded(GroupCodec::Series, entries, SequenceColumn::Written);
+  const auto marks = SeriesMarks::of(group);
+  CHECK(marks->marks.size() > 8);
+  CHECK(marks->memory_bytes() < group.size() / 4);
+  check_both(entries);
+
+  GroupReader reader;
+  REQUIRE(reader.open(ItemType::SeriesGroup, group, marks.get()));
+  std::size_t taken = 0;
+  for (std::size_t index = 0; index < entries.size(); ++index) {
+    REQUIRE(reader.move_to(index));
+    const Bytes& key = entries[index].full_key;
+    if (key.size() < 20 || entries[index].kind == EntryKind::Delete) continue;
+    NumberColumns columns;
+    std::vector<SequenceNumber> numbered;
+    NumberRun run(ByteView(key).substr(0, key.size() - sizeof(std::uint64_t)), true, columns,
+                  numbered);
+    const std::size_t count = reader.add_numbers(index, Direction::Forward, {}, {}, run);
+    REQUIRE(count > 0);
+    for (std::size_t i = 0; i < count; ++i)
+      REQUIRE(columns.ordinals[i] == ordinal_in(entries[index + i].full_key));
+    taken += count;
+  }
+  CHECK(taken > entries.size() / 2);
+}
+
+TEST_CASE("a group of few series has no marks") {
+  std::vector<OwnedEntry> entries;
+  for (std::uint64_t i = 0; i < 500; ++i)
+    entries.push_back(put(ordinal_key(i < 250 ? "a" : "b", i), real_value(1)));
+  const Bytes group = encoded(GroupCodec::Series, entries, SequenceColumn::None);
+  CHECK(SeriesMarks::of(group)->marks.empty());
+  CHECK(SeriesMarks::of(ByteView(group).substr(0, group.size() - 1))->marks.empty());
+}
+
 std::vector<OwnedEntry> log_of_a_day() {
   std::vector<OwnedEntry> entries;
   for (std::uint64_t i = 0; i < 300; ++i)
@@ -260,9 +318,9 @@ TEST_CASE("random groups come back as they were") {
 }
 
 // Walks all a reader lets it; a damaged group may answer anything, but from within its bounds.
-void walk(ItemType type, ByteView group) {
+void walk(ItemType type, ByteView group, const SeriesMarks* marks) {
   GroupReader reader;
-  if (!reader.open(type, group)) return;
+  if (!reader.open(type, group, marks)) return;
   REQUIRE(reader.entry_count() <= kGroupEntriesMax);
   std::size_t index = 0;
   (void)reader.lower_bound(ordinal_key("mixed", 77), index);
@@ -272,6 +330,10 @@ void walk(ItemType type, ByteView group) {
     for (const char c : reader.entry().value) sum += static_cast<unsigned char>(c);
     REQUIRE(sum < SIZE_MAX);
   }
+}
+
+void walk(ItemType type, ByteView group) {
+  for (const auto& marks : marks_of(type, group)) walk(type, group, marks.get());
 }
 
 TEST_CASE("ordinals of one step that pass their limit are refused") {
@@ -304,6 +366,8 @@ TEST_CASE("damaged groups are refused or read within their bounds") {
     for (std::uint64_t i = 0; i < 40; ++i)
       entries.push_back(
           put(ordinal_key("mixed", i * 10), i % 7 == 0 ? Bytes(40, 'x') : real_value(0.5)));
+    // Enough for marks.
+    for (char i = 0; i < 40; ++i) entries.push_back(put(ordinal_key("of" + Bytes(1, i), 1), "x"));
     sort_unique(entries);
     for (const GroupCodec codec : {GroupCodec::Plain, GroupCodec::Series}) {
       Packer packer;
