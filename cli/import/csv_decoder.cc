@@ -19,6 +19,12 @@ constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 constexpr std::array<std::string_view, 6> kColumnNames = {"namespace", "device", "sensor",
                                                           "time",      "value",  "type"};
 
+// How R, pandas and spreadsheets write a cell without a value. Only they do, and without quotes.
+bool is_missing(std::string_view text) {
+  constexpr std::array<std::string_view, 6> kMissing = {"NA", "N/A", "n/a", "#N/A", "<NA>", "None"};
+  return std::find(kMissing.begin(), kMissing.end(), wire::trimmed_text(text)) != kMissing.end();
+}
+
 // A date with slashes or points, a day's number with a fraction, digits cut by an exponent.
 bool is_rewritten(std::string_view text) {
   if (text.empty() || !wire::is_digit(text.front())) return false;
@@ -393,6 +399,10 @@ Status CsvDecoder::add_readings(std::uint64_t line, wire::ReadingBatch& batch) {
     return added.ok() ? added : added.with_context("column value: ");
   }
   for (const ValueColumn& column : value_columns_) {
+    if (!are_quoted_[column.index] && is_missing(fields_[column.index])) {
+      ++no_values_;
+      continue;
+    }
     reading.sensor = column.sensor;
     const Status added = add_reading(reading, fields_[column.index], batch);
     if (!added.ok()) tell(line, added.with_context("column " + column.sensor + ": "));
@@ -402,7 +412,10 @@ Status CsvDecoder::add_readings(std::uint64_t line, wire::ReadingBatch& batch) {
 
 Result<wire::Reading> CsvDecoder::begin_reading() {
   // R writes the names of rows in a column that the first line does not name.
-  if (form_.is_foreign() && fields_.size() == column_count_ + 1) fields_.erase(fields_.begin());
+  if (form_.is_foreign() && fields_.size() == column_count_ + 1) {
+    fields_.erase(fields_.begin());
+    are_quoted_.erase(are_quoted_.begin());
+  }
   if (fields_.size() != column_count_) {
     return invalid_argument(std::to_string(fields_.size()) + " fields where the first line names " +
                             std::to_string(column_count_));

@@ -243,7 +243,8 @@ TEST_CASE("csv: a wide file has a sensor for each column, and a cell costs itsel
       "3,2013,13,1,2,1,2,N,\n"
       "4,2013,3,1,3,1,2,N\n"
       "\n"
-      "5,2013,3,1,4,,nan,N,\n";
+      "5,2013,3,1,4,,nan,N,\n"
+      "6,2013,3,1,5,None,#N/A,\"NA\",\n";
   CsvForm form = foreign({"year", "month", "day", "hour"});
   form.value_columns = {"PM2.5", "TEMP", "wd, mean"};
   auto format = TimeFormat::parse("%Y %m %d %H");
@@ -254,12 +255,12 @@ TEST_CASE("csv: a wide file has a sensor for each column, and a cell costs itsel
       line_of("PM2.5", "00:00:00.000000000Z", "4"),
       line_of("TEMP", "00:00:00.000000000Z", "-0.7"),
       line_of("wd, mean", "00:00:00.000000000Z", R"("NNW")"),
-      line_of("PM2.5", "01:00:00.000000000Z", R"("NA")"),
       line_of("wd, mean", "01:00:00.000000000Z", R"("say \"N\"")"),
       line_of("wd, mean", "04:00:00.000000000Z", R"("N")"),
+      line_of("wd, mean", "05:00:00.000000000Z", R"("NA")"),  // quoted, it is a text
   };
   CHECK(decoded.lines == wanted);
-  CHECK(decoded.no_values == 2);
+  CHECK(decoded.no_values == 5);
   REQUIRE(decoded.errors.size() == 3);
   CHECK(decoded.errors[0].line == 3);
   CHECK(decoded.errors[0].message.find("column TEMP: ") == 0);
