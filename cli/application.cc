@@ -43,6 +43,17 @@ std::string did_you_mean(const std::string& word) {
   return word.empty() ? word : ", did you mean '" + word + "'?";
 }
 
+// "--svg needs a value, FILE" of the parser's "--svg: 1 required FILE missing"; else empty.
+std::string missing_value(std::string_view said) {
+  constexpr std::string_view kMiddle = ": 1 required ", kEnd = " missing";
+  const std::size_t middle = said.find(kMiddle);
+  if (middle == std::string_view::npos || !said.ends_with(kEnd)) return {};
+  const std::size_t begin = middle + kMiddle.size();
+  const std::string_view type = said.substr(begin, said.size() - kEnd.size() - begin);
+  return std::string(said.substr(0, middle)) + " needs a value" +
+         (type == "TEXT" ? "" : ", " + std::string(type));
+}
+
 // "unknown command 'quer'", "unknown option --form", "'21.5' is one word too many"; else what the
 // parser says.
 std::string problem_of(CLI::App& app, CLI::App& command, const CLI::ParseError& error,
@@ -65,6 +76,7 @@ std::string problem_of(CLI::App& app, CLI::App& command, const CLI::ParseError& 
     if (&command != &app) return "'" + *word + "' is none of " + command_names(command);
     return "unknown command '" + *word + "'" + did_you_mean(nearest_command(root, *word));
   }
+  if (const std::string missing = missing_value(error.what()); !missing.empty()) return missing;
   if (error.get_exit_code() != static_cast<int>(CLI::ExitCodes::ExtrasError)) return error.what();
   const UnknownOption option = unknown_option(root, given);
   if (!option.name.empty()) return "unknown option " + option.name + did_you_mean(option.near);
@@ -223,6 +235,7 @@ void suggest_after(std::span<const AddCommand> commands, const TypedWords& words
     return;
   }
   if (exit_code == wire::kExitUsage) print_mended(commands, mended_usage(root, words));
+  if (exit_code == wire::kExitUnreachable) print_mended(commands, mended_address(root, words));
   if (exit_code == wire::kExitNotFound || exit_code == wire::kExitPartly || is_nothing_found())
     print_mended(commands, mended_names(root, words, is_path));
 }

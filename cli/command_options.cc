@@ -120,6 +120,9 @@ Result<DaemonAddress> parse_daemon_address(std::string_view text) {
     return wrong(authority.status().message() + "; use HOST:PORT, as in localhost:8650");
   }
   address.at = *std::move(authority);
+  // As a host it would be the number of an address: 0.0.33.202.
+  if (address.at.host.find_first_not_of("0123456789") == std::string::npos)
+    return wrong("is a port without a host; use HOST:PORT, as in localhost:8650");
   constexpr std::uint16_t kHttp = 80, kHttps = 443;
   if (!address.at.port) address.at.port = address.is_secure ? kHttps : kHttp;
   return address;

@@ -113,12 +113,55 @@ void mend_command_of_option(const Command& root, TypedWords& words) {
   }
 }
 
+// "-o x.csv" of what prints: export writes files, and a drawing is a picture.
+void mend_output(const Command& root, TypedWords& words) {
+  const TypedLine line(root, words);
+  const std::string name = line.command->name();
+  if (line.takes("--output") || (name != "query" && name != "plot")) return;
+  for (const TypedLine::Given& given : line.options) {
+    std::string& word = words[given.at];
+    const std::string option(option_name(word));
+    if (option != "-o" && option != "--output" && option != "--out") continue;
+    if (name == "query") {
+      words.front() = "export";
+    } else {
+      const std::string file = given.at + 1 < words.size() ? words[given.at + 1] : word;
+      const std::string picture = file.ends_with(".svg") ? "--svg" : "--png";
+      word.replace(0, option.size(), picture);
+    }
+    return;
+  }
+}
+
+// `tail` follows without being told.
+void mend_follow(const Command& root, TypedWords& words) {
+  const TypedLine line(root, words);
+  if (line.command->name() != "tail") return;
+  for (const TypedLine::Given& given : line.options) {
+    if (words[given.at] != "-f" && words[given.at] != "--follow") continue;
+    words.erase(words.begin() + static_cast<std::ptrdiff_t>(given.at));
+    return;
+  }
+}
+
 void mend_options(const Command& root, TypedWords& words) {
+  mend_output(root, words);
+  mend_follow(root, words);
   const TypedLine line(root, words);
   for (const TypedLine::Given& given : line.options) {
     if (given.option != nullptr) continue;
     const std::string name(option_name(words[given.at]));
     const std::string rest = words[given.at].substr(name.size());
+    // "--mean"
+    if (name.starts_with("--") && line.takes("--agg") &&
+        wire::parse_aggregate(name.substr(2)).ok()) {
+      words[given.at] = "--agg=" + name.substr(2);
+      continue;
+    }
+    if (name == "--wide" && line.takes("--layout")) {
+      words[given.at] = "--layout=wide";
+      continue;
+    }
     const bool is_format =
         std::find(kFormatFlags.begin(), kFormatFlags.end(), name) != kFormatFlags.end();
     if (is_format && line.takes("--format")) {
@@ -131,146 +174,16 @@ void mend_options(const Command& root, TypedWords& words) {
   }
 }
 
-// The value of an option: where it stands, and what it is.
-struct Value {
-  std::string& word;
-  std::size_t begin;  // in the word
-
-  std::string text() const { return word.substr(begin); }
-  void set(const std::string& text) { word.replace(begin, std::string::npos, text); }
-};
-
-template <typename Mend>
-void for_values(const Command& root, TypedWords& words, const Mend& mend) {
-  const TypedLine line(root, words);
-  for (const TypedLine::Given& given : line.options) {
-    if (given.option == nullptr || given.option->value.empty()) continue;
-    const std::size_t equals = words[given.at].find('=');
-    if (given.value) {
-      mend(*given.option, Value{words[*given.value], 0});
-    } else if (equals != std::string::npos) {
-      mend(*given.option, Value{words[given.at], equals + 1});
-    }
-  }
-}
-
-bool is_named(const CommandOption& option, std::initializer_list<std::string_view> names) {
-  return std::any_of(names.begin(), names.end(), [&option](std::string_view name) {
-    return std::find(option.names.begin(), option.names.end(), name) != option.names.end();
-  });
-}
-
-void mend_choices(const Command& root, TypedWords& words) {
-  for_values(root, words, [](const CommandOption& option, Value value) {
-    const std::string text = value.text();
-    if (is_named(option, {"--agg"})) {
-      if (!wire::parse_aggregate(text).ok()) {
-        if (const auto near = wire::nearest_aggregate(text); !near.empty())
-          value.set(std::string(near));
-      }
-      return;
-    }
-    const auto& choices = option.choices;
-    if (choices.empty() || std::find(choices.begin(), choices.end(), text) != choices.end()) return;
-    const std::vector<std::string_view> known(choices.begin(), choices.end());
-    if (const auto near = wire::nearest_word(in_lower_case(text), known); !near.empty())
-      value.set(std::string(near));
-  });
-}
-
-// "10,000", "10_000", "10k"
-void mend_counts(const Command& root, TypedWords& words) {
-  for_values(root, words, [](const CommandOption& option, Value value) {
-    if (!option.value.starts_with("UINT") && !option.value.starts_with("INT")) return;
-    std::string text = in_lower_case(value.text());
-    std::erase_if(text, [](char c) { return c == ',' || c == '_' || c == '\'' || c == ' '; });
-    if (text.ends_with('k')) text.replace(text.size() - 1, 1, "000");
-    if (text.ends_with('m')) text.replace(text.size() - 1, 1, "000000");
-    if (!text.empty() && text.find_first_not_of("0123456789") == std::string::npos) value.set(text);
-  });
-}
-
-// A value that a blank has cut in two: "--since 5 min", "--from 2026-11-20 14:00", "1h ago".
-void join_cut_values(const Command& root, TypedWords& words) {
-  const TypedLine line(root, words);
-  for (const TypedLine::Given& given : line.options) {
-    if (given.option == nullptr || !given.value || *given.value + 1 >= words.size()) continue;
-    if (!is_named(*given.option, {"--since", "--every", "--from", "--to", "--time", "--expires"}))
-      continue;
-    const std::size_t next = *given.value + 1;
-    const bool is_time = is_named(*given.option, {"--from", "--to", "--time"});
-    const std::string& value = words[*given.value];
-    const std::string& more = words[next];
-    const bool is_unit =
-        all_digits(value) && !duration_meant(value + more).empty() && !all_digits(more);
-    const bool is_clock = is_time && !clock_meant(more).empty() && value.find(':') == value.npos &&
-                          (value.find_first_of("-./") != value.npos || value.ends_with("day"));
-    const bool is_ago = more == "ago" && !duration_meant(value).empty();
-    if (!is_unit && !is_clock && !is_ago) continue;
-    if (is_unit) words[*given.value] += more;
-    if (is_clock) words[*given.value] += " " + more;
-    words.erase(words.begin() + static_cast<std::ptrdiff_t>(next));
-    join_cut_values(root, words);
-    return;
-  }
-}
-
-void mend_times(const Command& root, TypedWords& words) {
-  join_cut_values(root, words);
-  bool is_local = false, is_from = false;
-  for_values(root, words, [&](const CommandOption& option, Value value) {
-    const std::string text = value.text();
-    if (is_named(option, {"--from", "--to", "--time"})) {
-      if (const std::string meant = time_meant(text, is_local); !meant.empty()) value.set(meant);
-    } else if (is_named(option, {"--since", "--every", "--expires"})) {
-      if (wire::parse_duration_ns(text).ok()) return;
-      if (const std::string meant = duration_meant(text); !meant.empty()) {
-        value.set(meant);
-      } else if (is_named(option, {"--since"})) {
-        // A moment, not how far back.
-        const std::string moment = time_meant(text, is_local);
-        if (!moment.empty()) value.set(moment);
-        is_from = !moment.empty() || wire::parse_time_ns(text, 0).ok();
-        if (is_from) {
-          if (value.begin == 0) return;
-          value.word = "--from=" + value.text();
-        }
-      }
-    }
-  });
-  if (is_from)
-    std::replace(words.begin(), words.end(), std::string("--since"), std::string("--from"));
-  const TypedLine line(root, words);
-  if (is_local && line.takes("--local") && !line.has("--tz") && !line.has("--local"))
-    words.emplace_back("--local");
-}
-
-// "/kitchen/temp/", "sensors/kitchen/temp": as a device and its sensor.
-std::string selector_meant(std::string_view text) {
-  while (text.starts_with('/')) text.remove_prefix(1);
-  while (text.ends_with('/')) text.remove_suffix(1);
-  std::string joined;
-  for (const char c : text) {
-    if (c != '/' || !joined.ends_with('/')) joined += c;
-  }
-  // Topics have more levels: their last two.
-  while (std::count(joined.begin(), joined.end(), '/') > 1) joined.erase(0, joined.find('/') + 1);
-  return wire::parse_selector(joined).ok() ? joined : std::string();
-}
-
-// "kitchen.temp", "kitchen:temp", "kitchen-temp"
-std::string series_meant(std::string_view text) {
-  const std::size_t mark = text.find_first_of(".:#,");
-  if (mark == 0 || mark == std::string_view::npos || mark + 1 == text.size()) return {};
-  if (is_number(text)) return {};
-  return std::string(text.substr(0, mark)) + "/" + std::string(text.substr(mark + 1));
-}
-
 void mend_selectors(const Command& root, TypedWords& words) {
   const TypedLine line(root, words);
   if (!line.takes_selectors() && !line.takes_position("series")) return;
   for (const std::size_t at : line.positions) {
     if (wire::parse_selector(words[at]).ok() || words[at].find('/') == std::string::npos) continue;
+    if (TypedWords all = listed(words[at]); line.takes_selectors() && all.size() > 1) {
+      const auto place = words.erase(words.begin() + static_cast<std::ptrdiff_t>(at));
+      words.insert(place, all.begin(), all.end());
+      return;
+    }
     if (const std::string meant = selector_meant(words[at]); !meant.empty()) words[at] = meant;
   }
 }
@@ -395,9 +308,8 @@ void mend_import(const Command& root, TypedWords& words) {
 
 // In this order: each may count on what stands before it.
 constexpr void (*kMends[])(const Command&, TypedWords&) = {
-    mend_pasted,  mend_one_word,  mend_command, mend_command_of_option, mend_options,
-    mend_times,   mend_choices,   mend_counts,  mend_selectors,         mend_series,
-    mend_missing, mend_retention, mend_import,
+    mend_pasted, mend_one_word,  mend_command, mend_command_of_option, mend_host,      mend_options,
+    mend_values, mend_selectors, mend_series,  mend_missing,           mend_retention, mend_import,
 };
 
 // What commands have said of the line that runs.
@@ -432,6 +344,38 @@ bool mend_expanded(const TypedLine& line, TypedWords& words, bool (*exists)(cons
   return true;
 }
 
+// "-n 10" and "-10", as `tail` and `head` of files have them.
+void mend_count_of_lines(const Command& root, TypedWords& words) {
+  const TypedLine line(root, words);
+  const bool is_tail = line.command->name() == "tail";
+  if (!is_tail && !line.takes("--limit")) return;
+  const std::string option = is_tail ? "--lines" : "--limit";
+  for (const TypedLine::Given& each : line.options) {
+    if (words[each.at] != "-n" || !each.value || !all_digits(words[*each.value])) continue;
+    words[each.at] = option;
+    return;
+  }
+  for (const std::size_t at : line.positions) {
+    if (!words[at].starts_with('-') || !all_digits(words[at].substr(1))) continue;
+    words[at] = option + "=" + words[at].substr(1);
+    return mend_missing(root, words);
+  }
+}
+
+// Lists in one word, and wildcards that selectors do not have.
+void mend_patterns(const Command& root, TypedWords& words) {
+  const TypedLine line(root, words);
+  if (!line.takes_selectors()) return;
+  for (std::size_t i = line.positions.size(); i-- > 0;) {
+    const std::size_t at = line.positions[i];
+    words[at] = with_own_wildcards(words[at]);
+    const TypedWords all = listed(words[at]);
+    if (all.size() < 2) continue;
+    const auto place = words.erase(words.begin() + static_cast<std::ptrdiff_t>(at));
+    words.insert(place, all.begin(), all.end());
+  }
+}
+
 }  // namespace
 
 TypedWords mended_usage(const Command& root, TypedWords words) {
@@ -452,6 +396,8 @@ TypedWords mended_blanks(const Command& root, TypedWords words) {
 TypedWords mended_names(const Command& root, TypedWords words, bool (*exists)(const std::string&)) {
   const TypedWords given = words;
   mend_one_word(root, words);
+  mend_count_of_lines(root, words);
+  mend_patterns(root, words);
   if (words != given) return words;
   const TypedLine line(root, words);
   const bool is_expanded = line.positions.size() > 1 && mend_expanded(line, words, exists);

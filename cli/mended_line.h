@@ -1,6 +1,6 @@
 // The mended line: a command line that was refused, or that found nothing, with the mistakes mended
 // that people make most, ready to be copied (mended_line.cc); and the other names of commands and
-// options that it looks through (other_names.cc).
+// options that it looks through (other_names.cc); and of times (times_meant.cc).
 //
 // The application asks for it once a command is done. Commands that learn from the daemon what a
 // name should have been say so with suggest_name() before they end. Everything else is decided by
@@ -72,8 +72,14 @@ std::string nearest_option(const Command& command, std::string_view word);
 // The command inside `command` that `word` was meant to be; empty: none.
 std::string nearest_command(const Command& command, std::string_view word);
 
+// Selectors that a text was meant to be (other_names.cc); empty, or the text: none.
+TypedWords listed(const std::string& text);
+std::string with_own_wildcards(const std::string& text);
+std::string selector_meant(std::string_view text);
+std::string series_meant(std::string_view text);
+
 // The time or duration that a text was meant to be which is none: as people write dates, clocks and
-// units. mended_line.cc offers it. Values without state.
+// units (times_meant.cc). mended_line.cc offers it. Values without state.
 
 bool all_digits(std::string_view text);
 bool is_number(std::string_view text);  // with either decimal mark
@@ -87,6 +93,18 @@ std::string clock_meant(std::string_view text);
 // What parse_time_ns() takes; empty: nothing, or it takes `text`. `is_local` is set where it is a
 // local clock's, which has to be said.
 std::string time_meant(const std::string& text, bool& is_local);
+
+// What options' values were meant to be (mended_values.cc): times, choices, counts, zones,
+// addresses. mended_line.cc offers them. Values without state.
+
+void mend_values(const Command& root, TypedWords& words);
+// "--port 8650", which belongs behind the host, and addresses of other schemes.
+void mend_host(const Command& root, TypedWords& words);
+// A value that a blank has cut in two: "--since 5 min", "--from 2026-11-20 14:00", "1h ago".
+void join_cut_values(const Command& root, TypedWords& words);
+void mend_times(const Command& root, TypedWords& words);
+// A line whose daemon did not answer: --host with the port that a daemon has; empty: it had one.
+TypedWords mended_address(const Command& root, TypedWords words);
 
 // An option whose value was forgotten, so that the next option stands in its place. The parser
 // would take that for the value: `--png -o p.png` would write a file called "-o". The application

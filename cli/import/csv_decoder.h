@@ -11,7 +11,8 @@
 // slash. Its cells tell their types, a text by its quotes (daemon/http/reading_pieces.h).
 //
 // A file that is not EdgeCase's own says in its form which columns are what. It may be wide: a
-// column for each sensor, whose name is the column's; then a cell costs itself alone.
+// column for each sensor, whose name is the column's; then a cell costs itself alone, and `NA`,
+// `N/A`, `None` without quotes are no readings.
 //
 // What spreadsheets make of such a file is taken too: a byte order mark, `sep=;`, TRUE and True,
 // 5.0 for an int, columns and rows without anything in them; other separators and decimal marks
@@ -59,10 +60,6 @@ class TimeFormat {
   std::int64_t unit_ns_ = 0;
   std::string pattern_;  // without %T, %F and the like
 };
-
-// The option that makes a count since 1970 right that was taken for nanoseconds: "unix" of a time
-// that would be one between 2005 and 2096 if it were seconds, "unix_ms", "unix_us"; else empty.
-std::string_view unit_meant(std::int64_t time_ns);
 
 struct CsvForm {
   char delimiter = ',';

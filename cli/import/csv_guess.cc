@@ -104,7 +104,7 @@ std::vector<std::string> time_options_meant(const std::string& text) {
   std::int64_t unit = 0;
   if (!text.empty() && std::all_of(text.begin(), text.end(), wire::is_digit) &&
       std::from_chars(text.data(), text.data() + text.size(), unit).ec == std::errc()) {
-    if (const std::string_view meant = unit_meant(unit); !meant.empty())
+    if (const std::string_view meant = wire::unit_meant(unit); !meant.empty())
       return {"--time-format", std::string(meant)};
   }
   if (wire::parse_absolute_time_ns(text).ok() || !utc.ok()) return {};

@@ -19,6 +19,7 @@
 #include "wire/contract.h"
 #include "wire/escaping.h"
 #include "wire/reading_format.h"
+#include "wire/time_text.h"
 
 namespace edgecase::cli {
 namespace {
@@ -374,13 +375,13 @@ class Import {
     std::size_t mistaken = 0;
     std::int64_t first_ns = 0;
     for (const wire::Reading& reading : batch.readings) {
-      if (!reading.time_ns || unit_meant(*reading.time_ns).empty()) continue;
+      if (!reading.time_ns || wire::unit_meant(*reading.time_ns).empty()) continue;
       if (mistaken++ == 0) first_ns = *reading.time_ns;
     }
     if (mistaken == 0 || mistaken * 2 <= batch.readings.size()) return ok();
     return invalid_argument("times such as " + std::to_string(first_ns) + " would be " +
                             short_time(first_ns) + ": add --time-format " +
-                            std::string(unit_meant(first_ns)) +
+                            std::string(wire::unit_meant(first_ns)) +
                             ", or --time-format unix_ns if they are right");
   }
 

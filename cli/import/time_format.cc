@@ -286,14 +286,4 @@ Result<std::int64_t> TimeFormat::read(std::string_view given, const wire::TimeZo
   return wire::instant_of(time, text, zone);
 }
 
-std::string_view unit_meant(std::int64_t time_ns) {
-  // From November 2004 to October 2096.
-  constexpr std::int64_t kFirst = 1'100'000'000, kEnd = 4'000'000'000;
-  for (const Unit& unit : kUnits) {
-    const std::int64_t scale = power_of_ten(9 - unit.shift);
-    if (unit.shift > 0 && time_ns >= kFirst * scale && time_ns < kEnd * scale) return unit.name;
-  }
-  return {};
-}
-
 }  // namespace edgecase::cli

@@ -4,6 +4,7 @@
 #include <array>
 #include <vector>
 
+#include "wire/decimal.h"
 #include "wire/names.h"
 
 namespace edgecase::wire {
@@ -376,7 +377,14 @@ Result<Aggregate> parse_aggregate(std::string_view name) {
 }
 
 std::string_view nearest_aggregate(std::string_view name) {
-  return nearest_word(lower_name(name), kAggregateNames);
+  // "95", "p95th" and "percentile95" are p95; p90 is near none of those there are.
+  std::string digits(name);
+  std::erase_if(digits, [](char c) { return !is_digit(c); });
+  const auto* const found = std::find(kAggregateNames.begin(), kAggregateNames.end(), "p" + digits);
+  if (found != kAggregateNames.end()) return *found;
+  const std::string lowered = lower_name(name);
+  if (!digits.empty() && (lowered.front() == 'p' || is_digit(lowered.front()))) return {};
+  return nearest_word(lowered, kAggregateNames);
 }
 
 std::string_view aggregate_name(Aggregate aggregate) {

@@ -349,10 +349,51 @@ Result<std::int64_t> parse_absolute_time_ns(std::string_view text, const TimeZon
   return parse_rfc3339_ns(text, zone);
 }
 
+std::string_view unit_meant(std::int64_t time_ns) {
+  struct Count {
+    std::string_view name;
+    std::int64_t scale;
+  };
+  // From November 2004 to October 2096.
+  constexpr std::int64_t kFirst = 1'100'000'000, kEnd = 4'000'000'000;
+  for (const Count& count :
+       {Count{"unix", 1}, Count{"unix_ms", 1'000}, Count{"unix_us", 1'000'000}}) {
+    if (time_ns >= kFirst * count.scale && time_ns < kEnd * count.scale) return count.name;
+  }
+  return {};
+}
+
+namespace {
+
+// A whole number that is hardly a count of nanoseconds: they would be a moment of 1970.
+Status check_count(std::string_view text, std::int64_t time_ns) {
+  constexpr std::size_t kDateBytes = 8;
+  if (text.size() == kDateBytes) {
+    const std::string date = std::string(text.substr(0, 4)) + "-" + std::string(text.substr(4, 2)) +
+                             "-" + std::string(text.substr(6));
+    if (text >= "19700101" && parse_rfc3339_ns(date).ok())
+      return bad_time(text, "is a date without its dashes; write it like " + date);
+  }
+  const std::string_view unit = unit_meant(time_ns);
+  if (unit.empty()) return ok();
+  const std::size_t places = unit == "unix" ? 0 : unit == "unix_ms" ? 3 : 6;
+  std::string seconds(text);
+  if (places > 0) seconds.insert(seconds.size() - places, ".");
+  return bad_time(text,
+                  "would be a moment of 1970: it counts nanoseconds; seconds are @" + seconds);
+}
+
+}  // namespace
+
 Result<std::int64_t> parse_time_ns(std::string_view text, std::int64_t now_ns,
                                    const TimeZone* zone) {
   if (text.empty()) return bad_time(text, "is empty");
-  if (text.front() == '@' || is_whole_number(text)) return parse_absolute_time_ns(text, zone);
+  if (text.front() == '@') return parse_absolute_time_ns(text, zone);
+  if (is_whole_number(text)) {
+    EC_ASSIGN_OR_RETURN(const std::int64_t time_ns, parse_absolute_time_ns(text, zone));
+    EC_TRY(check_count(text, time_ns));
+    return time_ns;
+  }
   if (is_signed(text)) return moved(text, text, now_ns);
   if (looks_like_duration(text)) return moved(text, "-" + std::string(text), now_ns);
   for (const std::string_view word : {kNow, kToday, kYesterday}) {

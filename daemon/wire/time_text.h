@@ -36,9 +36,13 @@ Result<std::int64_t> parse_rfc3339_ns(std::string_view text, const TimeZone* zon
 // without a unit).
 Result<std::int64_t> parse_absolute_time_ns(std::string_view text, const TimeZone* zone = nullptr);
 // "now", "today", "yesterday" (where the day began in the zone, else in UTC), "-15m" and "15m"
-// (before `now_ns`), "+15m", "now-15m", "yesterday+6h".
+// (before `now_ns`), "+15m", "now-15m", "yesterday+6h". But no whole number that is more likely
+// seconds, milliseconds, microseconds (unit_meant()) or a date (20261120).
 Result<std::int64_t> parse_time_ns(std::string_view text, std::int64_t now_ns,
                                    const TimeZone* zone = nullptr);
+// What a count since 1970 was that was taken for nanoseconds: "unix" where it would be a time
+// between 2005 and 2096 if it were seconds, "unix_ms", "unix_us"; else empty.
+std::string_view unit_meant(std::int64_t time_ns);
 // Whether the text means different instants in different zones.
 bool depends_on_zone(std::string_view text);
 

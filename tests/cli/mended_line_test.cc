@@ -1,3 +1,4 @@
+// tidy: allow-file fixed-port: addresses are typed, and no daemon is asked
 // The typing mistakes that people make most: each answers with the right line, ready to be copied.
 // Those that need a daemon are in tests/flow/first_hour_flow_test.py.
 #include "mended_line.h"
@@ -81,6 +82,31 @@ TEST_CASE("mistakes: a line that is refused is answered with the right one, in t
       {{"query", "kitchen", "--every", "1h"}, "query kitchen --every 1h --agg mean"},
       {{"query", "kitchen", "--limit", "10,000"}, "query kitchen --limit 10000"},
       {{"query", "kitchen", "--limit", "10k"}, "query kitchen --limit 10000"},
+      {{"query", "kitchen", "--format", "jsonl"}, "query kitchen --format ndjson"},
+      {{"query", "kitchen", "--format", "excel"}, "query kitchen --format csv"},
+      {{"query", "kitchen", "--format=influx"}, "query kitchen --format=line"},
+      {{"export", "kitchen", "--format", "feather"}, "export kitchen --format arrow"},
+      {{"write", "kitchen/temp", "5", "--type", "integer"}, "write kitchen/temp 5 --type int"},
+      {{"query", "kitchen", "--every", "1h", "--mean"}, "query kitchen --every 1h --agg=mean"},
+      {{"query", "kitchen", "--agg", "mean,max"}, "query kitchen --agg mean"},
+      {{"query", "kitchen", "--agg", "percentile95"}, "query kitchen --agg p95"},
+      {{"query", "kitchen", "--agg", "p90"}, nullptr},  // p50 would be another question
+      {{"query", "kitchen", "--wide"}, "query kitchen --layout=wide"},
+      {{"query", "kitchen", "--fill", "prev"}, "query kitchen --fill previous --layout wide"},
+      {{"query", "kitchen", "--layout", "wide", "--format", "line"},
+       "query kitchen --layout wide --format csv"},
+      {{"query", "kitchen", "-o", "a.csv"}, "export kitchen -o a.csv"},
+      {{"plot", "kitchen", "--output=a.svg"}, "plot kitchen --svg=a.svg"},
+      {{"tail", "-f", "kitchen"}, "tail kitchen"},
+      // Zones and addresses.
+      {{"query", "kitchen", "--tz", "UTC+1"}, "query kitchen --tz +01:00"},
+      {{"query", "kitchen", "--tz", "local"}, "query kitchen --local"},
+      {{"last", "--port", "99"}, "last --host localhost:99"},
+      {{"last", "--host", "pi", "--port=99"}, "last --host pi:99"},
+      {{"last", "--host", "tcp://pi:99"}, "last --host http://pi:99"},
+      {{"last", "--host", "http://pi:99/query"}, "last --host http://pi:99"},
+      {{"last", "--host", ":99"}, "last --host localhost:99"},
+      {{"last", "--host", "99"}, "last --host localhost:99"},
       // Durations and times as people say them.
       {{"query", "kitchen", "--since", "5min"}, "query kitchen --since 5m"},
       {{"query", "kitchen", "--since", "5", "min"}, "query kitchen --since 5m"},
@@ -99,8 +125,43 @@ TEST_CASE("mistakes: a line that is refused is answered with the right one, in t
       {{"query", "kitchen", "--since", "1h", "ago"}, "query kitchen --since 1h"},
       {{"query", "kitchen", "--from", "2026-11-20", "14:00"},
        "query kitchen --from 2026-11-20T14:00 --local"},
+      // Moments as programs, mail and calendars write them.
+      {{"query", "kitchen", "--from", "1763647200"}, "query kitchen --from @1763647200"},
+      {{"query", "kitchen", "--to=1763647200123"}, "query kitchen --to=@1763647200.123"},
+      {{"write", "kitchen/temp", "1", "--time", "1763647200123456"},
+       "write kitchen/temp 1 --time @1763647200.123456"},
+      {{"query", "kitchen", "--from", "@1763647200000"}, "query kitchen --from @1763647200.000"},
+      {{"query", "kitchen", "--from", "2026"}, "query kitchen --from 2026-01-01"},
+      {{"query", "kitchen", "--from", "2026-11"}, "query kitchen --from 2026-11-01"},
+      {{"query", "kitchen", "--from", "20261120"}, "query kitchen --from 2026-11-20"},
+      {{"query", "kitchen", "--from", "20261120T140000Z"},
+       "query kitchen --from 2026-11-20T14:00:00Z"},
+      {{"query", "kitchen", "--from", "2026-11-20T14"},
+       "query kitchen --from 2026-11-20T14:00 --local"},
+      {{"query", "kitchen", "--from", "2026-11-20 14:00 UTC"},
+       "query kitchen --from 2026-11-20T14:00Z"},
+      {{"query", "kitchen", "--from", " 2026-11-20 "}, "query kitchen --from 2026-11-20"},
+      {{"query", "kitchen", "--from", "20 Nov 2026"}, "query kitchen --from 2026-11-20"},
+      {{"query", "kitchen", "--from", "Nov. 5, 2026, 2pm"},
+       "query kitchen --from 2026-11-05T14:00 --local"},
+      {{"query", "kitchen", "--from", "Fri, 20 Nov 2026 14:00:00 +0100"},
+       "query kitchen --from 2026-11-20T14:00:00+0100"},
+      {{"query", "kitchen", "--from", "Tue Dec  1 03:18:00 UTC 2026"},
+       "query kitchen --from 2026-12-01T03:18:00Z"},
+      {{"query", "kitchen", "--from", "yesterday 14:30"},
+       "query kitchen --from yesterday+14h30m --local"},
+      {{"query", "kitchen", "--from", "12 am"}, "query kitchen --from today+0h --local"},
+      {{"query", "kitchen", "--from", "now - 1h"}, "query kitchen --from now-1h"},
+      {{"query", "kitchen", "--from", "last week", "--to", "tomorrow"},
+       "query kitchen --from -7d --to today+1d"},
+      {{"query", "kitchen", "--from", "2026-11-20 14:00 CET"}, nullptr},
+      {{"query", "kitchen", "--from", "13 pm"}, nullptr},
       // A large M may be a month.
       {{"query", "kitchen", "--since", "3M"}, nullptr},
+      {{"query", "kitchen", "--from", "2026-11-20", "--to", "2026-11-19"},
+       "query kitchen --from 2026-11-19 --to 2026-11-20"},
+      {{"query", "kitchen", "--from", "2026-11-20..2026-11-21"},
+       "query kitchen --from 2026-11-20 --to 2026-11-21"},
       // The wrong order, and what belongs together.
       {{"write", "21.5", "kitchen/temp"}, "write kitchen/temp 21.5"},
       {{"write", "kitchen", "temp", "21.5"}, "write kitchen/temp 21.5"},
@@ -116,6 +177,8 @@ TEST_CASE("mistakes: a line that is refused is answered with the right one, in t
       {{"write", "kitchen/*", "21.5"}, "series 'kitchen/*'"},
       {{"get", "kitchen"}, "series kitchen"},
       {{"query", "/kitchen/temp/"}, "query kitchen/temp"},
+      {{"query", "/temp"}, "query '*/temp'"},
+      {{"query", "kitchen/temp,boiler/temp"}, "query kitchen/temp boiler/temp"},
       {{"query"}, "query '*/*'"},
       {{"tail", "-n", "plant"}, "tail '*/*' -n plant"},
       {{"query", "SELECT * FROM cpu"}, nullptr},
@@ -145,6 +208,8 @@ TEST_CASE("mistakes: what cannot be guessed says what is wrong, in one line") {
            Case{{"query", "kitchen", "--xyzzy"}, "unknown option --xyzzy"},
            Case{{"status", "extra"}, "'extra' is one word too many"},
            Case{{"completion"}, "say which: bash, zsh, fish"},
+           Case{{"last", "-n"}, "--namespace needs a value (see"},
+           Case{{"plot", "kitchen", "--svg"}, "--svg needs a value, FILE (see"},
            Case{{"query", "kitchen", "--limit", "1.5"}, "--limit: '1.5' is no whole number"},
            Case{{"query", "kitchen", "--limit", "99999999999999999999"}, "is too large"},
        }) {
@@ -229,6 +294,11 @@ TEST_CASE("names of files that a shell made of a pattern are told by being there
   CHECK(mended_names(root, {"query", "a/x", "a/y"}, everything) == TypedWords{"query", "a/*"});
   CHECK(mended_names(root, {"query", "notes.txt"}, everything) == TypedWords{"query", "*/*"});
   CHECK(mended_names(root, {"query", "a/x"}, nothing).empty());
+  CHECK(mended_names(root, {"query", "a,b/x"}, nothing) == TypedWords{"query", "a", "b/x"});
+  CHECK(mended_names(root, {"query", "{a,b}/x"}, nothing) == TypedWords{"query", "a/x", "b/x"});
+  CHECK(mended_names(root, {"query", "a/i{k=v,l=w}"}, nothing).empty());
+  CHECK(mended_names(root, {"query", "+/x", "a/#"}, nothing) == TypedWords{"query", "*/x", "a/*"});
+  CHECK(mended_names(root, {"query", "a/.*"}, nothing) == TypedWords{"query", "a/*"});
   suggest_name("kitchn", "kitchen/*");
   CHECK(mended_names(root, {"query", "kitchn", "b"}, nothing) ==
         TypedWords{"query", "kitchen/*", "b"});
@@ -238,6 +308,26 @@ TEST_CASE("names of files that a shell made of a pattern are told by being there
                                                          {"query", "ago", "--since", "1h"},
                                                          {"query", "--from", "now", "14:00"}}) {
     CHECK(answer_to(words).exit_code == 5);
+  }
+}
+
+TEST_CASE("a daemon that does not answer has its port behind its name") {
+  const Command root{"edgecase",
+                     "",
+                     "",
+                     {},
+                     {},
+                     {{"edgecase last",
+                       "",
+                       "",
+                       {},
+                       {{{"--host"}, "TEXT", {}, "", "", false, false, false, false}},
+                       {}}}};
+  CHECK(mended_address(root, {"last", "--host", "pi"}) == TypedWords{"last", "--host", "pi:8650"});
+  CHECK(mended_address(root, {"last", "--host=http://pi"}) ==
+        TypedWords{"last", "--host=http://pi:8650"});
+  for (const char* host : {"pi:80", "http://pi:80", "unix:/run/s", "/run/s"}) {
+    CHECK(mended_address(root, {"last", "--host", host}).empty());
   }
 }
 

@@ -71,11 +71,21 @@ class FirstHour(unittest.TestCase):
                 (("query", "old.txt"), 0, "query '*/*'"),
                 # Quotes around too much.
                 (("query", "kitchen --since 1h --desc"), 0, "query kitchen --since 1h --desc"),
+                # Lists and wildcards of others, and counts as `tail` has them.
+                (("query", "kitchen,boiler"), 0, "query kitchen boiler"),
+                (("query", "{kitchen,boiler}/temp"), 3, "query kitchen/temp boiler/temp"),
+                (("query", "kitchen/#"), 3, "query 'kitchen/*'"),
+                (("query", "+/temp"), 3, "query '*/temp'"),
+                (("query", "kitchen/.*"), 0, "query 'kitchen/*'"),
+                (("query", "kitchen", "-n", "10"), 3, "query kitchen --limit 10"),
+                (("query", "-5"), 0, "query '*/*' --limit=5"),
                 # Files whose names do not tell what they hold.
                 (("import", "old.txt"), 2, "import old.txt --format csv"),
                 (("import", "old.tsv"), 2, "import old.tsv --format csv --delimiter tab"),
                 # Nothing to read allows nothing.
-                (("token", "create"), 2, "token create --read '*/*'")):
+                (("token", "create"), 2, "token create --read '*/*'"),
+                (("token", "create", "--admin", "--expires", "90"), 2, "token create --admin --expires 90d"),
+                (("token", "create", "--admin", "--expires", "2030"), 2, "token create --admin --expires 2030-01-01")):
             with self.subTest(typed=typed):
                 result = self.place.cli(*typed, cwd=directory)
                 self.assertEqual(result.returncode, code, result.stderr)

@@ -112,14 +112,14 @@ TEST_CASE("time format: what says no day, or has an unknown letter, is none") {
 }
 
 TEST_CASE("time format: the unit of a count that was taken for nanoseconds is found") {
-  CHECK(unit_meant(1'763'647'200) == "unix");
-  CHECK(unit_meant(1'763'647'200'000) == "unix_ms");
-  CHECK(unit_meant(1'763'647'200'000'000) == "unix_us");
+  CHECK(wire::unit_meant(1'763'647'200) == "unix");
+  CHECK(wire::unit_meant(1'763'647'200'000) == "unix_ms");
+  CHECK(wire::unit_meant(1'763'647'200'000'000) == "unix_us");
   for (const std::int64_t ns :
        {INT64_MIN, std::int64_t{-1}, std::int64_t{0}, std::int64_t{5}, std::int64_t{1'099'999'999},
         std::int64_t{4'000'000'000}, std::int64_t{1'763'647'200'000'000'000}, INT64_MAX}) {
     CAPTURE(ns);
-    CHECK(unit_meant(ns).empty());
+    CHECK(wire::unit_meant(ns).empty());
   }
 }
 

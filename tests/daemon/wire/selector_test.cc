@@ -317,5 +317,7 @@ TEST_CASE(
   CHECK(wire::parse_aggregate("maen").status().message().find("did you mean mean?") !=
         std::string::npos);
   CHECK(wire::nearest_aggregate("stdev2") == "stddev");
+  CHECK(wire::nearest_aggregate("95th") == "p95");
+  CHECK(wire::nearest_aggregate("p90").empty());
   CHECK(wire::nearest_aggregate("xyzzy").empty());
 }

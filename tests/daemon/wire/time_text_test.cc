@@ -84,6 +84,8 @@ TEST_CASE("time: every way of writing a time") {
            Case{"5", 5},
            Case{"1763647200000000000", 1'763'647'200'000'000'000},
            Case{"-10000", -10'000},
+           Case{"1000000000", kSecond},
+           Case{"20251320", 20'251'320},
            Case{"9223372036854775807", INT64_MAX},
            Case{"-9223372036854775808", INT64_MIN},
            Case{"2025-11-20T14:00:00Z", kNow},
@@ -199,6 +201,11 @@ TEST_CASE("time: what is no time, or none that 64 bits hold") {
            "+",
            "-110000d",
            "now ",
+           // Seconds, milliseconds, microseconds, and a date, which as nanoseconds are of 1970.
+           "1763647200",
+           "1763647200000",
+           "1763647200000000",
+           "20251120",
        }) {
     CAPTURE(std::string(text));
     CHECK(parse_time_ns(text, kNow).status().code() == StatusCode::InvalidArgument);
