@@ -163,6 +163,18 @@ void add_write_command(CLI::App& app, Action& action) {
 
 namespace {
 
+// As a shell's user writes it, who has no key for it.
+bool is_tab(std::string_view text) {
+  return text == "tab" || text == "\t" || text == "\\t";
+}
+
+// Empty: it is one of them.
+std::string none_of_characters(const std::string& text, std::string_view characters,
+                               std::string_view said) {
+  if (text.size() == 1 && characters.find(text) != std::string_view::npos) return {};
+  return "'" + text + "' is none of " + std::string(said);
+}
+
 // Which columns of a CSV that export did not write are what, and whose clock its times are.
 void add_column_options(CLI::App& command, CsvForm& csv) {
   const auto column = [&command](const char* name, auto& member, const char* help) {
@@ -208,17 +220,19 @@ void add_import_command(CLI::App& app, Action& action) {
       ->add_option_function<std::string>(
           "--delimiter",
           [request](const std::string& text) {
-            request->csv.delimiter = text == "tab" ? '\t' : text[0];
+            request->csv.delimiter = is_tab(text) ? '\t' : text[0];
           },
           "What separates the columns of CSV: , (default) ; | : tab")
       ->type_name("CHARACTER")
-      ->check(CLI::IsMember({",", ";", "|", ":", "tab"}));
+      ->check([](const std::string& text) {
+        return is_tab(text) ? std::string() : none_of_characters(text, ",;|:", ", ; | : tab");
+      });
   command
       ->add_option_function<std::string>(
           "--decimal", [request](const std::string& text) { request->csv.decimal_mark = text[0]; },
           "What CSV writes between a number's whole part and its decimals: . (default) or ,")
       ->type_name("CHARACTER")
-      ->check(CLI::IsMember({".", ","}));
+      ->check([](const std::string& text) { return none_of_characters(text, ".,", ". ,"); });
   command
       ->add_option_function<std::string>(
           "--time-format",

@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cctype>
 #include <string_view>
 
 namespace edgecase::cli {
@@ -125,6 +126,13 @@ std::string in_quotes(std::string_view text) {
   return out + "'";
 }
 
+// For bash and zsh: each a word, whatever it is.
+std::string quoted_words(const std::vector<std::string>& words) {
+  std::string out;
+  for (const std::string& word : words) out += ' ' + in_quotes(word);
+  return out;
+}
+
 // fish sees the backslash inside quotes too.
 std::string fish_quoted(std::string_view text) {
   std::string doubled;
@@ -149,6 +157,21 @@ std::vector<std::string> options_with_values(const Command& root) {
   return patterns;
 }
 
+// fish reads what is behind -a as words once more.
+std::string fish_words(const std::vector<std::string>& words) {
+  std::string list;
+  for (const std::string& word : words) {
+    if (!list.empty()) list += ' ';
+    for (const char c : word) {
+      const bool is_plain = std::isalnum(static_cast<unsigned char>(c)) != 0 ||
+                            std::string_view("-_./:,").find(c) != std::string_view::npos;
+      if (!is_plain) list += '\\';
+      list += c;
+    }
+  }
+  return fish_quoted(list);
+}
+
 // For bash and zsh: the cases of "$place:$before", what follows an option that takes a value.
 void append_value_cases(const Command& root, const std::string& words, const std::string& files,
                         const std::string& nothing, std::string& out) {
@@ -159,7 +182,7 @@ void append_value_cases(const Command& root, const std::string& words, const std
       for (const std::string& name : option.names)
         patterns.push_back(in_quotes(command->path + ":" + name));
       std::string offer = option.is_path() ? files : nothing;
-      if (!option.choices.empty()) offer = words + " " + joined(option.choices, " ");
+      if (!option.choices.empty()) offer = words + quoted_words(option.choices);
       out += "    " + joined(patterns, " | ") + ") " + offer + "; return ;;\n";
     }
   }
@@ -226,7 +249,13 @@ std::string zsh_escaped(std::string_view text) {
 std::string bash_completion(const Command& root) {
   std::string out =
       "# bash completion of edgecase; made by `edgecase completion bash`.\n"
-      "_edgecase_words() { mapfile -t COMPREPLY < <(compgen -W \"$*\" -- \"$word\"); }\n"
+      "_edgecase_words() {\n"
+      "  local each quoted\n"
+      "  for each; do\n"
+      "    printf -v quoted %q \"$each\"\n"
+      "    if [[ $each == \"$word\"* ]]; then COMPREPLY+=(\"$quoted\"); fi\n"
+      "  done\n"
+      "}\n"
       "_edgecase_files() {\n"
       "  compopt -o filenames 2>/dev/null\n"
       "  mapfile -t COMPREPLY < <(compgen -f -- \"$word\")\n"
@@ -258,7 +287,7 @@ std::string bash_completion(const Command& root) {
     const std::string names = names_of_daemon(*command);
     out += takes_paths(*command) ? "_edgecase_files"
            : !names.empty()      ? "_edgecase_names " + names
-                                 : "_edgecase_words " + joined(words, " ");
+                                 : "_edgecase_words" + quoted_words(words);
     out += " ;;\n";
   }
   out +=
@@ -363,8 +392,7 @@ std::string fish_completion(const Command& root) {
           start + " -a " + in_quotes(inside.name()) + " -d " + fish_quoted(inside.summary) + "\n";
     }
     for (const CommandOption& option : command->options) {
-      const std::string choices =
-          option.choices.empty() ? "" : " -a " + in_quotes(joined(option.choices, " "));
+      const std::string choices = option.choices.empty() ? "" : " -a " + fish_words(option.choices);
       if (option.positional) {
         if (option.is_path()) out += start + " -F\n";
         if (!choices.empty()) out += start + choices + "\n";

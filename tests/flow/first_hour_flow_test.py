@@ -5,6 +5,7 @@ import os
 import pty
 import re
 import select
+import shutil
 import socket
 import subprocess
 import tarfile
@@ -161,6 +162,23 @@ class FirstHour(unittest.TestCase):
         self.assertEqual(self.ok("completion", "names", "--", "-x"), "")
         nobody = self.place.cli("completion", "names", "k", "--socket", "/nowhere")
         self.assertEqual((nobody.returncode, nobody.stdout, nobody.stderr), (0, "", ""))
+
+    def test_the_shells_take_what_teaches_them_to_complete(self):
+        for shell in ("bash", "zsh", "fish"):
+            if shutil.which(shell) is None:
+                print(f"skipped: {shell} is not installed")
+                continue
+            script = self.ok("completion", shell)
+            told = subprocess.run([shell, "-n", "/dev/stdin"], input=script, capture_output=True, text=True,
+                                  timeout=TIME_LIMIT_SECONDS)
+            self.assertEqual((told.returncode, told.stdout + told.stderr), (0, ""))
+        asked = "\n".join((self.ok("completion", "bash"), "COMP_WORDS=(edgecase last kitchen/t)", "COMP_CWORD=2",
+                           "_edgecase", 'echo "${COMPREPLY[*]}"'))
+        named = {"EDGECASE_HTTP_SOCKET": self.place.socket,
+                 "PATH": f"{os.path.dirname(PROGRAM)}:{os.environ['PATH']}"}
+        told = subprocess.run(["bash", "--norc"], input=asked, capture_output=True, text=True,
+                              timeout=TIME_LIMIT_SECONDS, env=clean_environment(named))
+        self.assertEqual((told.stdout, told.stderr), ("kitchen/temp\n", ""))
 
     def test_tail_begins_with_the_newest(self):
         lines = self.ok("tail", "*/*", "--lines", "3", "--limit", "3", "--format", "ndjson").splitlines()

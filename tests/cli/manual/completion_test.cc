@@ -51,6 +51,20 @@ std::string quoted(const std::string& word) {
   return "'" + word + "'";
 }
 
+// A tree with choices that are more than words to a shell.
+Command odd_choices() {
+  Command root = test::some_commands();
+  const auto at = std::find_if(root.commands.begin(), root.commands.end(),
+                               [](const Command& each) { return each.name() == "export"; });
+  REQUIRE(at != root.commands.end());
+  CommandOption option;
+  option.names = {"--odd"};
+  option.value = "CHARACTER";
+  option.choices = {";", "|", "&", "$x", "*", "it's", "(", "tab"};
+  at->options.push_back(option);
+  return root;
+}
+
 TEST_CASE("bash completes commands, options, choices and files") {
   test::TempDirectory directory;
   test::write_file(directory / "script", bash_completion(test::some_commands()));
@@ -82,6 +96,27 @@ TEST_CASE("bash completes commands, options, choices and files") {
       " && PATH=.:$PATH bash --norc -c \"source ./script; COMP_WORDS=(edgecase query ki); "
       "COMP_CWORD=2; _edgecase; printf '%s\\n' \\\"\\${COMPREPLY[@]}\\\"\"");
   CHECK(words_of(made.text) == Words{"kitchen/", "kiln/"});
+}
+
+TEST_CASE("choices that are more than words to a shell are completed as they are") {
+  test::TempDirectory directory;
+  test::write_file(directory / "bash", bash_completion(odd_choices()));
+  const auto bash = test::run_shell(
+      "cd " + directory.path() +
+      " && bash --norc -c 'source ./bash; for word in \"\" t; do COMP_WORDS=(edgecase export --odd "
+      "\"$word\"); COMP_CWORD=3; _edgecase; printf \"%s\\n\" \"${COMPREPLY[@]}\" .; done'");
+  CHECK(bash.text == "\\;\n\\|\n\\&\n\\$x\n\\*\nit\\'s\n\\(\ntab\n.\ntab\n.\n");
+  if (test::has_program("zsh")) {
+    test::write_file(directory / "zsh", zsh_completion(odd_choices()));
+    CHECK(test::run_shell("zsh -n " + (directory / "zsh")).text.empty());
+  }
+  if (test::has_program("fish")) {
+    test::write_file(directory / "fish", fish_completion(odd_choices()));
+    const auto fish =
+        test::run_shell("HOME=" + directory.path() + " fish --no-config -c \"source " +
+                        (directory / "fish") + "; complete -C 'edgecase export --odd '\"");
+    CHECK(words_of(fish.text) == Words{";", "|", "&", "$x", "*", "it's", "(", "tab"});
+  }
 }
 
 TEST_CASE("fish completes commands, options and choices") {
