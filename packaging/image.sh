@@ -88,12 +88,17 @@ cat > manifest <<END
 "layers":[{"mediaType":"application/vnd.oci.image.layer.v1.tar+gzip","digest":"sha256:$layer","size":$layer_size}]}
 END
 keep manifest
-cat > image/index.json <<END
-{"schemaVersion":2,"mediaType":"application/vnd.oci.image.index.v1+json","manifests":[
+# Both names: podman, too, then finds what compose.yaml asks for.
+descriptor() {
+  cat <<END
 {"mediaType":"application/vnd.oci.image.manifest.v1+json","digest":"sha256:$digest","size":$size,
 "platform":{"architecture":"$architecture","os":"linux"},
-"annotations":{"org.opencontainers.image.ref.name":"edgecase:$version",
-"io.containerd.image.name":"edgecase:$version"}}]}
+"annotations":{"org.opencontainers.image.ref.name":"edgecase:$1","io.containerd.image.name":"edgecase:$1"}}
+END
+}
+cat > image/index.json <<END
+{"schemaVersion":2,"mediaType":"application/vnd.oci.image.index.v1+json","manifests":[
+$(descriptor "$version"),$(descriptor latest)]}
 END
 echo '{"imageLayoutVersion":"1.0.0"}' > image/oci-layout
 # The same for a docker that knows its own archives only.
