@@ -53,6 +53,8 @@ class CatchUp {
   // Hands over the newest `count` readings of all, in the order of their times. Those of them that
   // the feed brings, too, are skipped.
   Status show_newest(std::size_t count, const TakeReading& take);
+  // Nothing that was asked for was there at begin().
+  bool found_nothing() const { return series_.empty(); }
   // Hands over what came since, ordered by series and time: take() prints and calls shown().
   Status show_missed(const TakeReading& take);
   // Whether show_missed() handed it over, once for each time it did.

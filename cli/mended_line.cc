@@ -316,6 +316,7 @@ constexpr void (*kMends[])(const Command&, TypedWords&) = {
 struct Suggestions {
   bool is_nothing_found = false;
   std::vector<std::pair<std::string, std::string>> names;  // as typed, and as meant
+  TypedWords words;                                        // that were left out
 };
 Suggestions& suggestions() {
   static Suggestions all;
@@ -381,6 +382,8 @@ void mend_patterns(const Command& root, TypedWords& words) {
 TypedWords mended_usage(const Command& root, TypedWords words) {
   const TypedWords given = words;
   for (const auto mend : kMends) mend(root, words);
+  const TypedWords& more = suggestions().words;
+  words.insert(words.end(), more.begin(), more.end());
   return words == given ? TypedWords() : words;
 }
 
@@ -433,6 +436,10 @@ void note_nothing_found() {
 void suggest_name(std::string typed, std::string meant) {
   if (suggestions().names.size() < kSuggestionsMax)
     suggestions().names.emplace_back(std::move(typed), std::move(meant));
+}
+
+void suggest_words(TypedWords words) {
+  suggestions().words = std::move(words);
 }
 
 bool is_nothing_found() {

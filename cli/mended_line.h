@@ -131,6 +131,8 @@ TypedWords mended_blanks(const Command& root, TypedWords words);
 void note_nothing_found();
 void suggest_name(std::string typed, std::string meant);
 bool is_nothing_found();
+// A command says what the line lacks that is refused: "--time-format unix".
+void suggest_words(TypedWords words);
 // Forgets both, for the next line.
 void forget_suggestions();
 

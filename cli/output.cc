@@ -193,8 +193,8 @@ std::string count_of(std::uint64_t many, std::string_view one, std::string_view 
 
 namespace {
 
-// A column that is cut is no narrower.
-constexpr std::size_t kCutWidthMin = 8;
+// A column that is cut is no narrower: names of a device's sensors shall differ in what is left.
+constexpr std::size_t kCutWidthMin = 16;
 
 // A number with its unit, or a time: what is cut of it would be missed.
 bool is_kept_whole(std::string_view cell) {
@@ -363,6 +363,11 @@ std::size_t terminal_columns() {
   const char* columns = std::getenv("COLUMNS");
   const long told = columns == nullptr ? 0 : std::strtol(columns, nullptr, 10);
   return told > 0 ? static_cast<std::size_t>(std::min(told, kColumnsMax)) : 0;
+}
+
+std::size_t terminal_rows() {
+  winsize size{};
+  return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_row : 0;
 }
 
 void print_error(const char* format, ...) {

@@ -87,6 +87,7 @@ bool finish_out(std::FILE* out);
 bool is_terminal(std::FILE* stream);
 // The terminal that stdout is, else what COLUMNS says; 0: nobody says it.
 std::size_t terminal_columns();
+std::size_t terminal_rows();  // 0: nobody says it
 // One message on stderr, formatted as printf does, printable_lines() of it. Callers end the line.
 [[gnu::format(printf, 1, 2)]] void print_error(const char* format, ...);
 

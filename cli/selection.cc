@@ -58,7 +58,8 @@ std::string as_selector(const std::string& device, const std::string& sensor) {
   return wire::escape_name(device) + "/" + (sensor == "*" ? sensor : wire::escape_name(sensor));
 }
 
-// What the selector was meant to be; empty: nothing is near, or it names something.
+}  // namespace
+
 std::string near_selector(DaemonClient& client, const std::string& ns, const std::string& text) {
   const Result<wire::Selector> selector = wire::parse_selector(text);
   if (!selector.ok() || !wire::is_literal(selector->device)) return {};
@@ -99,8 +100,6 @@ std::string near_selector(DaemonClient& client, const std::string& ns, const std
                                      [&](const auto& name) { return name.sensor == device; });
   return is_whole && is_sensor ? "*/" + wire::escape_name(device) : std::string();
 }
-
-}  // namespace
 
 void look_for_names(DaemonClient& client, const Parameters& parameters) {
   note_nothing_found();

@@ -30,6 +30,10 @@ Status check_selection(const wire::SelectionTexts& selection,
 // As the daemon's parameters.
 void append_selection(const wire::SelectionTexts& selection, Parameters& parameters);
 
+// What a selector was meant to be, by the daemon's names; empty: nothing is near, or it names
+// something.
+std::string near_selector(DaemonClient& client, const std::string& ns, const std::string& text);
+
 // Asks the daemon for names near those of selectors that name nothing, and suggests them
 // (mended_line.h). At most kNamesLookedFor of them; a daemon that does not answer suggests nothing.
 // `parameters`: what was asked, with `ns` and `select`.

@@ -13,6 +13,7 @@
 #include "catch_up.h"
 #include "command_options.h"
 #include "daemon_client.h"
+#include "mended_line.h"
 #include "output.h"
 #include "reading_output.h"
 #include "selection.h"
@@ -333,15 +334,23 @@ class Follower {
     EC_TRY(catch_up_.begin());
     formatter_.begin(text_);
     const std::size_t lines = arguments_.first_lines();
-    bool is_any = lines == 0;
-    if (lines > 0) {
-      EC_TRY(catch_up_.show_newest(lines, [&](const wire::Reading& reading) {
-        is_any = true;
-        return show(reading);
-      }));
-    }
-    if (!is_any) print_error("Nothing is there yet; what comes will be shown.\n");
+    if (catch_up_.found_nothing()) tell_nothing();
+    if (lines > 0)
+      EC_TRY(catch_up_.show_newest(lines,
+                                   [&](const wire::Reading& reading) { return show(reading); }));
     return print();
+  }
+
+  // A mistyped name would be waited for without end.
+  void tell_nothing() {
+    const std::string ns = arguments_.namespaces.parameter();
+    std::string near;
+    for (const std::string& text : arguments_.selection.selectors) {
+      if (near.empty()) near = near_selector(client_, ns, text);
+    }
+    const std::string where = arguments_.namespaces.all ? "" : " in namespace " + ns;
+    print_error("Nothing of that is there%s yet%s; what comes will be shown.\n", where.c_str(),
+                near.empty() ? "" : (" (did you mean " + for_shell(near) + "?)").c_str());
   }
 
   Status catch_up() {

@@ -33,10 +33,14 @@ struct ListingArguments {
   DeviceFilterArguments filter;  // of devices
 };
 
+// On a terminal without decimals: names need the columns.
 std::string time_of(const nlohmann::json& row, const char* name, const Zone& zone) {
   const std::string text = text_field(row, name);
   const Result<std::int64_t> time = wire::parse_rfc3339_ns(text);
-  return time.ok() ? short_time(*time, zone.get()) : (text.empty() ? "-" : text);
+  if (!time.ok()) return text.empty() ? "-" : text;
+  const std::int64_t rest = *time % wire::kNanosecondsPerSecond;
+  const bool is_cut = rest > 0 && is_terminal(stdout);
+  return short_time(is_cut ? *time - rest : *time, zone.get());
 }
 
 int print_table(const nlohmann::json& rows, ListingKind kind, bool with_namespace,

@@ -120,13 +120,23 @@ void print(const nlohmann::ordered_json& document, bool is_all) {
   }
 }
 
+// What a terminal shows of a text without scrolling: what is wrong stands first.
+std::string first_lines(const std::string& text, std::size_t rows) {
+  std::size_t end = 0;
+  for (std::size_t row = 1; row < rows && end < text.size(); ++row)
+    end = std::min(text.find('\n', end), text.size() - 1) + 1;
+  return rows == 0 ? text : text.substr(0, end);
+}
+
 // Again and again, until nobody reads it. A daemon that is away is said, and waited for.
 int watch(DaemonClient& client, const StatusArguments& arguments) {
   const bool on_terminal = is_terminal(stdout);
   for (;;) {
     const Result<nlohmann::ordered_json> document = ask(client);
     if (on_terminal) std::fputs("\x1b[H\x1b[J", stdout);
-    if (document.ok()) {
+    if (document.ok() && on_terminal && !arguments.all) {
+      write_out(stdout, first_lines(status_summary(*document), terminal_rows()));
+    } else if (document.ok()) {
       print(*document, arguments.all);
     } else {
       write_out(stdout, "! " + document.status().message() + "\n");

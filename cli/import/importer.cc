@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "daemon_client.h"
+#include "mended_line.h"
 #include "output.h"
 #include "reading_output.h"
 #include "target_file.h"
@@ -379,6 +380,7 @@ class Import {
       if (mistaken++ == 0) first_ns = *reading.time_ns;
     }
     if (mistaken == 0 || mistaken * 2 <= batch.readings.size()) return ok();
+    suggest_words({"--time-format", std::string(wire::unit_meant(first_ns))});
     return invalid_argument("times such as " + std::to_string(first_ns) + " would be " +
                             short_time(first_ns) + ": add --time-format " +
                             std::string(wire::unit_meant(first_ns)) +

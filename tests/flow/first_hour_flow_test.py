@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """The first hour: what people type, and what answers the mistakes that they make most; and who comes from 0.1.0."""
+import fcntl
 import json
 import os
 import pty
@@ -7,8 +8,10 @@ import re
 import select
 import shutil
 import socket
+import struct
 import subprocess
 import tarfile
+import termios
 import unittest
 
 from daemon_process import PROGRAM, TIME_LIMIT_SECONDS, Daemon, Place, clean_environment, run
@@ -200,6 +203,48 @@ class FirstHour(unittest.TestCase):
             process.wait(TIME_LIMIT_SECONDS)
             os.close(master)
             self.ok("erase", "kitchen/temp", "--from", "2026-11-20T13:59:00Z", "--to", T0, "--yes")
+
+    def test_tail_says_when_nothing_is_called_so(self):
+        for typed, says in ((("kitchn",), "in namespace default yet (did you mean 'kitchen/*'?); what comes"),
+                            (("kitchen", "-n", "5"), "Nothing of that is there in namespace 5 yet; what comes")):
+            with subprocess.Popen([PROGRAM, "tail", *typed], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                  env=clean_environment({"EDGECASE_HTTP_SOCKET": self.place.socket})) as process:
+                try:
+                    self.assertIn(says, self.read_until(process.stderr.fileno(), "\n"))
+                finally:
+                    process.terminate()
+
+    def test_status_watch_stays_on_a_small_terminal(self):
+        master, terminal = pty.openpty()
+        fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 5, 80, 0, 0))
+        with subprocess.Popen([PROGRAM, "status", "--watch", "1"], stdout=terminal, stderr=terminal,
+                              env=clean_environment({"EDGECASE_HTTP_SOCKET": self.place.socket})) as process:
+            try:
+                os.close(terminal)
+                shown = self.read_until(master, "\x1b[J")
+                shown += self.read_until(master, "\x1b[J")
+                first = shown.split("\x1b[J")[1]
+                self.assertIn("EdgeCase", first)
+                self.assertEqual(first.count("\n"), 4, first)
+            finally:
+                process.terminate()
+                os.close(master)
+
+    def test_devices_of_many_sensors_are_told_apart_on_a_terminal(self):
+        self.write("greenhouse/temperature", "1", "2026-11-20T14:00:00.123456789Z")
+        self.write("greenhouse/humidity", "1", "2026-11-20T14:00:00.123456789Z")
+        master, terminal = pty.openpty()
+        fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+        with subprocess.Popen([PROGRAM, "series", "greenhouse"], stdout=terminal, stderr=terminal,
+                              env=clean_environment({"EDGECASE_HTTP_SOCKET": self.place.socket})) as process:
+            os.close(terminal)
+            shown = self.read_until(master, "greenhouse/tem")
+            process.wait(TIME_LIMIT_SECONDS)
+            os.close(master)
+        self.assertIn("greenhouse/humi", shown)
+        self.assertNotIn(".123456789", shown)
+        self.assertIn(".123456789", self.ok("series", "greenhouse"))
+        self.ok("erase", "greenhouse", "--yes")
 
     def read_until(self, descriptor, wanted):
         """What a terminal shows, until `wanted` stands in it."""

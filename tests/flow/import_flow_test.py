@@ -158,6 +158,7 @@ class ImportFlow(unittest.TestCase):
                     self.assertEqual(result.returncode, 0 if unit == "unix_ns" else 2, result.stderr)
                     if unit != "unix_ns":
                         self.assertIn(f"--time-format {unit},", result.stderr)
+                        self.assertTrue(result.stderr.endswith(f"{path} --time-format {unit}\n"), result.stderr)
                         self.assertEqual(self.place.cli("last", f"{device}/*").stdout.count("\n"), 1)
                         self.done("import", path, "--time-format", unit)
                     last = self.done("last", f"{device}/*", "--format", "csv")
