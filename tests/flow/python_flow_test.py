@@ -30,6 +30,7 @@ import edgecase  # noqa: E402
 
 T0 = 1_763_647_200_000_000_000
 HAS_PANDAS = importlib.util.find_spec("pandas") is not None
+HAS_NUMPY = importlib.util.find_spec("numpy") is not None
 
 
 def answering(answers):
@@ -85,6 +86,33 @@ class PythonFlow(unittest.TestCase):
         for ns in (-1, -1_500_000_000, 1, -(10**9)):
             self.board.write("times/ends", 1.0, ns)
             self.assertEqual([each.time_ns for each in self.board.readings("times/ends", since=ns, until=ns + 1)], [ns])
+
+    def test_counts_that_are_no_nanoseconds_and_types_of_others_are_told(self):
+        for count, says in ((T0 // 10**9, "of seconds say 1763647200 * 1000000000"),
+                            (T0 // 10**6, "of milliseconds say 1763647200000 * 1000000"),
+                            (T0 // 10**3, "of microseconds say 1763647200000000 * 1000"),
+                            (T0 / 10**9, "of seconds say int(seconds * 1e9)")):
+            with self.assertRaises((ValueError, TypeError)) as caught:
+                self.board.write("counts/a", 1.0, count)
+            self.assertIn(says, str(caught.exception))
+            with self.assertRaises((ValueError, TypeError)):
+                list(self.board.readings("counts", since=count))
+        for series in (None, 5):
+            with self.subTest(series=series), self.assertRaises(TypeError):
+                self.board.write(series, 1)
+
+    @unittest.skipIf(not HAS_NUMPY, "numpy is not there")
+    def test_numbers_and_times_of_numpy_are_taken(self):
+        import numpy
+        moment = numpy.datetime64("2025-11-20T14:00:00.123456789")
+        for name, value, wanted in (("f", numpy.float32(1.5), 1.5), ("i", numpy.int64(5), 5),
+                                    ("b", numpy.bool_(True), True)):
+            self.board.write(f"numpy/{name}", value, moment)
+            reading = self.board.last(f"numpy/{name}")[0]
+            self.assertEqual((reading.value, type(reading.value), reading.time_ns),
+                             (wanted, type(wanted), T0 + 123_456_789))
+        with self.assertRaises(ValueError):
+            self.board.write("numpy/large", numpy.uint64(2**64 - 1))
 
     def test_many_readings_go_in_batches_and_stream_back(self):
         count = 2 * edgecase.client.BATCH_READINGS_MAX + 7

@@ -50,6 +50,8 @@ class Blob:
 
 
 def _split(series: str) -> tuple[str, str]:
+    if not isinstance(series, str):
+        raise TypeError(f"a series is text, DEVICE/SENSOR; not {type(series).__name__}")
     device, slash, sensor = series.partition("/")
     if not slash or not device or not sensor:
         raise ValueError(f"{series!r} is no series: say DEVICE/SENSOR")

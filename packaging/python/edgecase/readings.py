@@ -41,6 +41,15 @@ class Reading:
         return _EPOCH + datetime.timedelta(microseconds=self.time_ns // 1000)
 
 
+def plain(value: Any) -> Any:
+    """A number or time of numpy as Python's own; a time in nanoseconds."""
+    if type(value).__module__ != "numpy":
+        return value
+    if type(value).__name__ == "datetime64":
+        return int(value.astype("datetime64[ns]").astype("int64"))
+    return value.item() if hasattr(value, "item") and getattr(value, "ndim", 0) == 0 else value
+
+
 def time_text(time: Time) -> str:
     """A time as a parameter of a request: an integer is said as a number of seconds, which are exact to 1 ns."""
     if isinstance(time, str):
@@ -52,10 +61,16 @@ def time_text(time: Time) -> str:
 
 def time_ns(time: Time) -> int:
     """Nanoseconds since 1970. Of text only RFC 3339 in UTC is understood."""
+    time = plain(time)
     if isinstance(time, bool):
         raise TypeError("a time is nanoseconds since 1970, a datetime with a zone, or RFC 3339 text; not a bool")
     if isinstance(time, int):
+        for factor, unit in ((10**9, "seconds"), (10**6, "milliseconds"), (1000, "microseconds")):
+            if 1_100_000_000 <= time * factor // 10**9 < 4_000_000_000:
+                raise ValueError(f"{time} nanoseconds are of January 1970: of {unit} say {time} * {factor}")
         return time
+    if isinstance(time, float):
+        raise TypeError("a time is nanoseconds since 1970, not a float: of seconds say int(seconds * 1e9)")
     if isinstance(time, datetime.datetime):
         if time.tzinfo is None:
             raise ValueError(f"{time} names no zone: say datetime.timezone.utc, or .astimezone() for this machine's")
@@ -77,7 +92,7 @@ def to_line(reading: Reading) -> bytes:
     line: dict[str, Any] = {"namespace": reading.namespace, "device": reading.device, "sensor": reading.sensor}
     if reading.time_ns is not None:
         line["time"] = reading.time_ns
-    value = reading.value
+    value = plain(reading.value)
     if isinstance(value, (bytes, bytearray, memoryview)):
         line["value"], line["type"] = base64.b64encode(value).decode(), "bytes"
         if reading.content_type:

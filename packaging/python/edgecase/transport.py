@@ -6,7 +6,7 @@ import json
 import socket
 import ssl
 import urllib.parse
-from typing import Any, Iterator, Optional, Sequence, Union
+from typing import Any, Generator, Optional, Sequence, Union
 
 from .errors import Cut, EdgeCaseError, Unreachable, error_of
 
@@ -65,7 +65,7 @@ class Answer:
     def json(self) -> Any:
         return json.loads(self.read())
 
-    def lines(self) -> Iterator[bytes]:
+    def lines(self) -> Generator[bytes, None, None]:
         """The body's lines, without their ends. What is left unread closes the connection."""
         whole = False
         try:
