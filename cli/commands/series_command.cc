@@ -38,8 +38,9 @@ std::string time_of(const nlohmann::json& row, const char* name, const Zone& zon
   const std::string text = text_field(row, name);
   const Result<std::int64_t> time = wire::parse_rfc3339_ns(text);
   if (!time.ok()) return text.empty() ? "-" : text;
-  const std::int64_t rest = *time % wire::kNanosecondsPerSecond;
-  const bool is_cut = rest > 0 && is_terminal(stdout);
+  std::int64_t rest = *time % wire::kNanosecondsPerSecond;
+  if (rest < 0) rest += wire::kNanosecondsPerSecond;
+  const bool is_cut = is_terminal(stdout) && *time >= INT64_MIN + rest;
   return short_time(is_cut ? *time - rest : *time, zone.get());
 }
 

@@ -232,7 +232,7 @@ class FirstHour(unittest.TestCase):
 
     def test_devices_of_many_sensors_are_told_apart_on_a_terminal(self):
         self.write("greenhouse/temperature", "1", "2026-11-20T14:00:00.123456789Z")
-        self.write("greenhouse/humidity", "1", "2026-11-20T14:00:00.123456789Z")
+        self.write("greenhouse/humidity", "1", "1969-11-20T14:00:00.123456789Z")
         master, terminal = pty.openpty()
         fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
         with subprocess.Popen([PROGRAM, "series", "greenhouse"], stdout=terminal, stderr=terminal,
