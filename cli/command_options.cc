@@ -10,7 +10,7 @@
 
 #include "config/configuration.h"
 #include "config/settings.h"
-#include "edgecase/clock.h"
+#include "edgecase/machine.h"
 #include "output.h"
 #include "wire/names.h"
 #include "wire/reading_format.h"

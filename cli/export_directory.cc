@@ -14,7 +14,7 @@
 #include <utility>
 
 #include "daemon_client.h"
-#include "edgecase/clock.h"
+#include "edgecase/machine.h"
 #include "output.h"
 #include "reading_output.h"
 #include "selection.h"

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "catch_up.h"
-#include "edgecase/clock.h"
+#include "edgecase/machine.h"
 #include "output.h"
 #include "selection.h"
 #include "target_file.h"

@@ -12,7 +12,7 @@
 #include "bench/processes.h"
 #include "bench/raw_connection.h"
 #include "bench/workloads.h"
-#include "edgecase/random.h"
+#include "edgecase/machine.h"
 #include "wire/contract.h"
 
 namespace edgecase::cli::bench {

@@ -11,7 +11,7 @@
 #include "bench/processes.h"
 #include "bench/store_session.h"
 #include "bench/workloads.h"
-#include "edgecase/random.h"
+#include "edgecase/machine.h"
 
 namespace edgecase::cli::bench {
 namespace {

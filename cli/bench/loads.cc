@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "bench/processes.h"
+#include "edgecase/machine.h"
 #include "edgecase/mutex.h"
-#include "edgecase/random.h"
 #include "wire/contract.h"
 
 namespace edgecase::cli::bench {

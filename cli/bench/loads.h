@@ -12,8 +12,8 @@
 #include "bench/raw_connection.h"
 #include "bench/workloads.h"
 #include "edgecase/bytes.h"
+#include "edgecase/machine.h"
 #include "edgecase/mutex.h"
-#include "edgecase/random.h"
 
 namespace edgecase::cli::bench {
 

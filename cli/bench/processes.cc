@@ -26,7 +26,7 @@
 #include <system_error>
 
 #include "bench/loads.h"
-#include "edgecase/random.h"
+#include "edgecase/machine.h"
 // tidy: allow include: HTTP over TLS is measured with what the daemon has itself
 #include "tls/tls_ends.h"
 // tidy: allow include: the same

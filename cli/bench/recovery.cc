@@ -6,7 +6,7 @@
 #include "bench/store_session.h"
 #include "bench/workloads.h"
 #include "edgecase/engine.h"
-#include "edgecase/random.h"
+#include "edgecase/machine.h"
 
 namespace edgecase::cli::bench {
 namespace {

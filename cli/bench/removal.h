@@ -16,9 +16,8 @@
 #include "bench/processes.h"
 #include "bench/store_session.h"
 #include "bench/workloads.h"
-#include "edgecase/clock.h"
 #include "edgecase/engine.h"
-#include "edgecase/random.h"
+#include "edgecase/machine.h"
 
 namespace edgecase::cli::bench {
 

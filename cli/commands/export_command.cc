@@ -11,7 +11,7 @@
 #include "backup/backup.h"
 #include "command_options.h"
 #include "daemon_client.h"
-#include "edgecase/clock.h"
+#include "edgecase/machine.h"
 #include "output.h"
 #include "reading_output.h"
 #include "selection.h"

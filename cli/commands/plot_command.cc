@@ -11,7 +11,7 @@
 #include "application.h"
 #include "command_options.h"
 #include "daemon_client.h"
-#include "edgecase/clock.h"
+#include "edgecase/machine.h"
 #include "output.h"
 #include "plot/chart.h"
 #include "reading_output.h"

@@ -10,7 +10,7 @@
 #include "application.h"
 #include "command_options.h"
 #include "daemon_client.h"
-#include "edgecase/clock.h"
+#include "edgecase/machine.h"
 #include "edgecase/options.h"
 #include "import/importer.h"
 #include "output.h"

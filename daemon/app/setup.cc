@@ -14,7 +14,7 @@
 
 #include "config/configuration.h"
 #include "config/settings.h"
-#include "edgecase/clock.h"
+#include "edgecase/machine.h"
 #include "sign/signature.h"
 #include "wire/authority.h"
 #include "wire/contract.h"

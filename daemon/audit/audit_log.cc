@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "audit/page.h"
-#include "edgecase/secrets.h"
+#include "edgecase/bytes.h"
 
 namespace edgecase::audit {
 namespace {

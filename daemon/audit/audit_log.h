@@ -35,8 +35,8 @@
 #include "audit/page.h"
 #include "auth/authorize.h"
 #include "edgecase/engine.h"
+#include "edgecase/machine.h"
 #include "edgecase/mutex.h"
-#include "edgecase/random.h"
 #include "edgecase/write_batch.h"
 #include "observe/logger.h"
 

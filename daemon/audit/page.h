@@ -31,10 +31,9 @@
 
 #include "auth/hashing.h"
 #include "edgecase/bytes.h"
-#include "edgecase/clock.h"
 #include "edgecase/file_system.h"
+#include "edgecase/machine.h"
 #include "edgecase/mutex.h"
-#include "edgecase/secrets.h"
 #include "edgecase/status.h"
 #include "wire/reading.h"
 #include "wire/selector.h"
@@ -262,7 +261,7 @@ inline constexpr std::uint64_t kSpareBytes = 2u << 20;
 //   length of the page (4), sequence of its last record (8), page: hash (32) body, as above;
 //   the hash is over that of the frame before (32 zero bytes for the first)
 // In an encrypted store, of such a frame
-//   2^31 + length of what follows (4), sequence and page as one, sealed (edgecase/secrets.h): its
+//   2^31 + length of what follows (4), sequence and page as one, sealed (edgecase/bytes.h): its
 //   place is that of the frame in the file
 // A key that opens the store opens them, also when the master key has changed. Frames of the other
 // kind, and those of another store, are none. One thread at a time.

@@ -9,7 +9,7 @@
 
 #include "edgecase/bytes.h"
 #include "edgecase/engine.h"
-#include "edgecase/random.h"
+#include "edgecase/machine.h"
 #include "edgecase/status.h"
 
 namespace edgecase::auth {

@@ -29,10 +29,9 @@
 
 #include "auth/authorize.h"
 #include "auth/hashing.h"
-#include "edgecase/clock.h"
 #include "edgecase/engine.h"
+#include "edgecase/machine.h"
 #include "edgecase/mutex.h"
-#include "edgecase/random.h"
 
 namespace edgecase::auth {
 

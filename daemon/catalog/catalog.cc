@@ -7,7 +7,7 @@
 
 #include "catalog/catalog_format.h"
 #include "catalog/tier_spaces.h"
-#include "edgecase/random.h"
+#include "edgecase/machine.h"
 #include "wire/names.h"
 
 namespace edgecase::catalog {

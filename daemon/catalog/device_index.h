@@ -47,8 +47,8 @@
 #include "catalog/catalog.h"
 #include "edgecase/bytes.h"
 #include "edgecase/engine.h"
+#include "edgecase/machine.h"
 #include "edgecase/mutex.h"
-#include "edgecase/random.h"
 
 namespace edgecase::catalog {
 

@@ -6,7 +6,7 @@
 #include <chrono>
 #include <utility>
 
-#include "edgecase/secrets.h"
+#include "edgecase/bytes.h"
 #include "wire/reading.h"
 
 namespace edgecase::erase {

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "catalog/catalog.h"
-#include "edgecase/random.h"
+#include "edgecase/machine.h"
 #include "forward/cursor.h"
 #include "forward/records.h"
 #include "net/channel.h"

@@ -29,10 +29,9 @@
 
 #include "catalog/catalog.h"
 #include "config/settings.h"
-#include "edgecase/clock.h"
 #include "edgecase/engine.h"
+#include "edgecase/machine.h"
 #include "edgecase/mutex.h"
-#include "edgecase/random.h"
 #include "erase/erase_target.h"
 #include "forward/records.h"
 #include "retention/eviction.h"

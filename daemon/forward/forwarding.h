@@ -19,8 +19,8 @@
 
 #include "catalog/catalog.h"
 #include "config/settings.h"
-#include "edgecase/clock.h"
 #include "edgecase/engine.h"
+#include "edgecase/machine.h"
 #include "edgecase/mutex.h"
 #include "forward/eraser.h"
 #include "forward/erasures.h"

@@ -14,7 +14,7 @@
 #include <cstring>
 #include <utility>
 
-#include "edgecase/clock.h"
+#include "edgecase/machine.h"
 #include "wire/authority.h"
 #include "wire/contract.h"
 #include "wire/escaping.h"

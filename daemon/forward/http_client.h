@@ -13,7 +13,7 @@
 #include <string>
 #include <string_view>
 
-#include "edgecase/clock.h"
+#include "edgecase/machine.h"
 #include "edgecase/status.h"
 #include "net/channel.h"
 #include "tls/tls_ends.h"

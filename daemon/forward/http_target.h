@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "config/settings.h"
-#include "edgecase/clock.h"
+#include "edgecase/machine.h"
 #include "forward/courier.h"
 #include "forward/eraser.h"
 #include "forward/http_client.h"

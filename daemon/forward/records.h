@@ -36,8 +36,8 @@
 #include <vector>
 
 #include "edgecase/engine.h"
+#include "edgecase/machine.h"
 #include "edgecase/mutex.h"
-#include "edgecase/random.h"
 #include "forward/cursor.h"
 #include "retention/eviction.h"
 #include "wire/reading.h"

@@ -31,10 +31,9 @@
 #include <vector>
 
 #include "catalog/catalog.h"
-#include "edgecase/clock.h"
 #include "edgecase/engine.h"
+#include "edgecase/machine.h"
 #include "edgecase/mutex.h"
-#include "edgecase/random.h"
 #include "erase/erase_target.h"
 #include "forward/records.h"
 #include "sign/signature.h"

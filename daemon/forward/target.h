@@ -27,10 +27,9 @@
 #include <vector>
 
 #include "config/settings.h"
-#include "edgecase/clock.h"
 #include "edgecase/engine.h"
+#include "edgecase/machine.h"
 #include "edgecase/mutex.h"
-#include "edgecase/random.h"
 #include "forward/courier.h"
 #include "forward/cursor.h"
 #include "forward/eraser.h"

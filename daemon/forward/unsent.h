@@ -25,8 +25,8 @@
 #include <string>
 #include <vector>
 
-#include "edgecase/clock.h"
 #include "edgecase/engine.h"
+#include "edgecase/machine.h"
 #include "edgecase/mutex.h"
 #include "forward/cursor.h"
 #include "forward/erasures.h"

@@ -12,9 +12,9 @@
 #include <optional>
 #include <utility>
 
-#include "edgecase/secrets.h"
+#include "edgecase/bytes.h"
 
-#include "edgecase/clock.h"
+#include "edgecase/machine.h"
 #include "http/http_front.h"
 
 namespace edgecase::http {

@@ -12,9 +12,8 @@
 #include <system_error>
 #include <utility>
 
-#include "edgecase/clock.h"
+#include "edgecase/bytes.h"
 #include "edgecase/machine.h"
-#include "edgecase/secrets.h"
 #include "wire/authority.h"
 
 namespace edgecase::http {

@@ -45,7 +45,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "edgecase/clock.h"
+#include "edgecase/machine.h"
 #include "edgecase/mutex.h"
 #include "edgecase/status.h"
 #include "http/lanes.h"

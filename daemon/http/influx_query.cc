@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "edgecase/clock.h"
+#include "edgecase/machine.h"
 #include "http/lanes.h"
 #include "http/request_head.h"
 #include "influxql/executor.h"

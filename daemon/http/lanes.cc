@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "edgecase/clock.h"
+#include "edgecase/machine.h"
 #include "http/router.h"
 
 namespace edgecase::http {

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "columnar/table.h"
-#include "edgecase/clock.h"
+#include "edgecase/machine.h"
 #include "wire/contract.h"
 #include "wire/escaping.h"
 #include "wire/json_text.h"

@@ -8,7 +8,7 @@
 #include <charconv>
 #include <utility>
 
-#include "edgecase/clock.h"
+#include "edgecase/machine.h"
 
 namespace edgecase::http {
 namespace {

@@ -5,7 +5,7 @@
 #include <optional>
 #include <utility>
 
-#include "edgecase/clock.h"
+#include "edgecase/machine.h"
 #include "influxql/select_plan.h"
 #include "influxql/series_reader.h"
 #include "influxql/side_groups.h"

@@ -31,8 +31,8 @@
 #include <vector>
 
 #include "catalog/catalog.h"
-#include "edgecase/clock.h"
 #include "edgecase/engine.h"
+#include "edgecase/machine.h"
 #include "edgecase/mutex.h"
 
 namespace edgecase::ingest {

@@ -19,10 +19,9 @@
 
 #include "audit/audit_log.h"
 #include "catalog/catalog.h"
-#include "edgecase/clock.h"
 #include "edgecase/engine.h"
+#include "edgecase/machine.h"
 #include "edgecase/mutex.h"
-#include "edgecase/random.h"
 #include "edgecase/status.h"
 #include "retention/retention_service.h"
 #include "wire/reading.h"

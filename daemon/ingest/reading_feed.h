@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "catalog/catalog.h"
-#include "edgecase/clock.h"
+#include "edgecase/machine.h"
 #include "edgecase/mutex.h"
 #include "edgecase/status.h"
 #include "wire/names.h"

@@ -8,7 +8,7 @@
 #include <tuple>
 #include <utility>
 
-#include "edgecase/random.h"
+#include "edgecase/machine.h"
 #include "wire/reading.h"
 #include "wire/time_text.h"
 

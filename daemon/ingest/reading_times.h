@@ -15,10 +15,9 @@
 #include <vector>
 
 #include "catalog/catalog.h"
-#include "edgecase/clock.h"
 #include "edgecase/engine.h"
+#include "edgecase/machine.h"
 #include "edgecase/mutex.h"
-#include "edgecase/random.h"
 #include "erase/fences.h"
 #include "retention/eviction.h"
 #include "wire/reading.h"

@@ -25,7 +25,7 @@
 #include <utility>
 #include <vector>
 
-#include "edgecase/clock.h"
+#include "edgecase/machine.h"
 #include "edgecase/mutex.h"
 #include "edgecase/status.h"
 #include "mqtt/broker.h"

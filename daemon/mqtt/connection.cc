@@ -6,7 +6,7 @@
 #include <chrono>
 #include <fstream>
 
-#include "edgecase/clock.h"
+#include "edgecase/machine.h"
 #include "mqtt/ack_gate.h"
 #include "wire/reading_format.h"
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <chrono>
 
-#include "edgecase/secrets.h"
+#include "edgecase/bytes.h"
 #include "mqtt/topic_rule.h"
 
 namespace edgecase::mqtt {

@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "catalog/catalog.h"
-#include "edgecase/clock.h"
 #include "edgecase/engine.h"
+#include "edgecase/machine.h"
 #include "edgecase/mutex.h"
 #include "ingest/ingest_pipeline.h"
 #include "mqtt/packet_codec.h"

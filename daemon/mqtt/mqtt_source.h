@@ -28,10 +28,9 @@
 #include <vector>
 
 #include "config/settings.h"
-#include "edgecase/clock.h"
 #include "edgecase/engine.h"
+#include "edgecase/machine.h"
 #include "edgecase/mutex.h"
-#include "edgecase/random.h"
 #include "ingest/ingest_pipeline.h"
 #include "mqtt/ack_gate.h"
 #include "mqtt/broker.h"

@@ -26,8 +26,8 @@
 
 #include "auth/hashing.h"
 #include "edgecase/engine.h"
+#include "edgecase/machine.h"
 #include "edgecase/mutex.h"
-#include "edgecase/random.h"
 #include "edgecase/status.h"
 
 namespace edgecase::mqtt {

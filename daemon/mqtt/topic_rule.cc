@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "edgecase/retention.h"
+#include "edgecase/options.h"
 #include "wire/decimal.h"
 #include "wire/escaping.h"
 #include "wire/names.h"

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "auth/authorize.h"
-#include "edgecase/random.h"
+#include "edgecase/machine.h"
 #include "edgecase/status.h"
 
 namespace edgecase::net {

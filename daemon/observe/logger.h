@@ -20,7 +20,7 @@
 #include <string>
 #include <string_view>
 
-#include "edgecase/clock.h"
+#include "edgecase/machine.h"
 #include "edgecase/options.h"
 #include "observe/metrics.h"
 

@@ -13,8 +13,8 @@
 #include <string>
 #include <thread>
 
-#include "edgecase/clock.h"
 #include "edgecase/engine.h"
+#include "edgecase/machine.h"
 #include "edgecase/mutex.h"
 
 namespace edgecase::query {

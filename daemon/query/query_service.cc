@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "edgecase/random.h"
+#include "edgecase/machine.h"
 
 #include "query/cursors.h"
 #include "query/series_scan.h"

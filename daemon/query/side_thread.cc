@@ -6,7 +6,7 @@
 #include <exception>
 #include <utility>
 
-#include "edgecase/secrets.h"
+#include "edgecase/bytes.h"
 
 namespace edgecase::query {
 namespace {

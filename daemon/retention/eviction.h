@@ -33,9 +33,9 @@
 #include <vector>
 
 #include "catalog/catalog.h"
-#include "edgecase/clock.h"
 #include "edgecase/engine.h"
 #include "edgecase/file_system.h"
+#include "edgecase/machine.h"
 #include "edgecase/mutex.h"
 #include "wire/reading.h"
 #include "wire/selector.h"

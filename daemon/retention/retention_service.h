@@ -1,5 +1,5 @@
 // Keeps the rules of retention. Rules by selector, as people write them, become the engine's rules
-// by key prefix (edgecase/retention.h), for what is stored already and for series that come later.
+// by key prefix (edgecase/options.h), for what is stored already and for series that come later.
 //
 // The most specific rule that matches a series holds: one of its namespace before one of all; one
 // that names the device before a glob; one that names the sensor before a glob; then the one with

@@ -40,7 +40,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "edgecase/random.h"
+#include "edgecase/machine.h"
 #include "edgecase/status.h"
 #include "wire/names.h"
 #include "wire/reading.h"

@@ -22,7 +22,7 @@
 #include <vector>
 
 #include "edgecase/bytes.h"
-#include "edgecase/retention.h"
+#include "edgecase/options.h"
 #include "edgecase/status.h"
 
 namespace edgecase::wire {

@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "edgecase/retention.h"
+#include "edgecase/options.h"
 #include "edgecase/status.h"
 #include "wire/decimal.h"
 #include "wire/reading.h"

@@ -3,8 +3,8 @@
 #include <array>
 #include <cstring>
 
-#include "base/check.h"
 #include "base/coding.h"
+#include "edgecase/status.h"
 
 #if defined(__x86_64__)
 #include <cpuid.h>

@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/check.h"
+#include "edgecase/status.h"
 
 namespace edgecase::engine {
 

@@ -41,10 +41,10 @@
 #include <cstdint>
 #include <cstring>
 
-#include "base/check.h"
 #include "base/coding.h"
 #include "base/entry.h"
 #include "edgecase/options.h"
+#include "edgecase/status.h"
 #include "edgecase/write_batch.h"
 
 namespace edgecase {

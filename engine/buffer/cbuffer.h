@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <span>
 #include <vector>
-#include "base/check.h"
+#include "edgecase/status.h"
 
 #include "base/entry.h"
 

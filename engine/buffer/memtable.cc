@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/check.h"
 #include "edgecase/mutex.h"
+#include "edgecase/status.h"
 
 namespace edgecase::engine {
 namespace {

@@ -8,10 +8,10 @@
 #include <numeric>
 #include <utility>
 
-#include "base/check.h"
 #include "base/coding.h"
 #include "base/hash.h"
-#include "edgecase/random.h"
+#include "edgecase/machine.h"
+#include "edgecase/status.h"
 
 namespace edgecase::engine {
 namespace {

@@ -6,10 +6,10 @@
 #include <new>
 #include <utility>
 
-#include "base/check.h"
 #include "base/coding.h"
 #include "base/hash.h"
 #include "edgecase/engine.h"
+#include "edgecase/status.h"
 
 namespace edgecase::engine {
 

@@ -7,7 +7,7 @@
 
 #include "base/entry.h"
 #include "compaction/merge_plan.h"
-#include "edgecase/random.h"
+#include "edgecase/machine.h"
 #include "table/record_cursor.h"
 
 namespace edgecase::engine {

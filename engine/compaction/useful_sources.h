@@ -15,7 +15,7 @@
 
 #include "compaction/merge_plan.h"
 #include "compaction/work_source.h"
-#include "edgecase/random.h"
+#include "edgecase/machine.h"
 #include "table/table_cache.h"
 #include "version/version.h"
 

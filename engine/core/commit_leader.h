@@ -19,13 +19,13 @@
 #include <span>
 #include <vector>
 
-#include "base/check.h"
 #include "base/entry.h"
 #include "core/commit_queue.h"
 #include "core/drives.h"
 #include "core/flush_lane.h"
 #include "core/pacer.h"
 #include "core/store.h"
+#include "edgecase/status.h"
 #include "edgecase/write_batch.h"
 
 namespace edgecase::engine {

@@ -1,6 +1,6 @@
 #include "core/commit_queue.h"
 
-#include "base/check.h"
+#include "edgecase/status.h"
 
 namespace edgecase::engine {
 namespace {

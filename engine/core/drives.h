@@ -12,10 +12,9 @@
 
 #include "base/entry.h"
 #include "core/store.h"
-#include "edgecase/clock.h"
 #include "edgecase/file_system.h"
+#include "edgecase/machine.h"
 #include "edgecase/mutex.h"
-#include "edgecase/random.h"
 
 namespace edgecase::engine {
 

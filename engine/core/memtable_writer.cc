@@ -5,9 +5,9 @@
 #include <limits>
 #include <utility>
 
-#include "base/check.h"
 #include "base/coding.h"
 #include "core/wal.h"
+#include "edgecase/status.h"
 
 namespace edgecase::engine {
 namespace {

@@ -16,7 +16,7 @@
 #include "core/flush_lane.h"
 #include "core/store.h"
 #include "edgecase/mutex.h"
-#include "edgecase/retention.h"
+#include "edgecase/options.h"
 #include "expiry/retention_rules.h"
 #include "version/version.h"
 

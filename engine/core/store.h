@@ -15,7 +15,7 @@
 #include "core/read_view.h"
 #include "core/wal.h"
 #include "crypto/key_ring.h"
-#include "edgecase/clock.h"
+#include "edgecase/machine.h"
 #include "edgecase/mutex.h"
 #include "edgecase/options.h"
 #include "edgecase/stats.h"

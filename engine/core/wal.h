@@ -40,8 +40,8 @@
 #include "base/range_deletes.h"
 #include "core/commit_queue.h"
 #include "edgecase/file_system.h"
+#include "edgecase/machine.h"
 #include "edgecase/mutex.h"
-#include "edgecase/random.h"
 #include "log/log.h"
 
 namespace edgecase::engine {

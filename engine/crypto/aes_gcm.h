@@ -9,7 +9,6 @@
 #include <cstring>
 
 #include "edgecase/bytes.h"
-#include "edgecase/secrets.h"
 #include "edgecase/status.h"
 
 namespace edgecase::engine {

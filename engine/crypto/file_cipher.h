@@ -12,8 +12,8 @@
 
 #include "crypto/aes_gcm.h"
 #include "crypto/key_ring.h"
+#include "edgecase/bytes.h"
 #include "edgecase/mutex.h"
-#include "edgecase/secrets.h"
 
 namespace edgecase::engine {
 

@@ -33,9 +33,9 @@
 #include "base/entry.h"
 #include "crypto/aes_gcm.h"
 #include "edgecase/file_system.h"
+#include "edgecase/machine.h"
 #include "edgecase/mutex.h"
 #include "edgecase/options.h"
-#include "edgecase/random.h"
 #include "edgecase/status.h"
 #include "file/machine.h"
 

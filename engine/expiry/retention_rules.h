@@ -28,11 +28,10 @@
 
 #include "base/coding.h"
 #include "base/entry.h"
-#include "edgecase/clock.h"
 #include "edgecase/engine.h"
+#include "edgecase/machine.h"
 #include "edgecase/mutex.h"
 #include "edgecase/options.h"
-#include "edgecase/retention.h"
 #include "edgecase/stats.h"
 
 namespace edgecase::engine {

@@ -1,7 +1,9 @@
 #include "file/machine.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/timex.h>
@@ -9,16 +11,23 @@
 #include <unistd.h>
 
 #include <array>
+#include <bit>
 #include <cerrno>
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
+#include <map>
+#include <thread>
+#include <utility>
 
-#include "base/check.h"
-#include "edgecase/clock.h"
+#include "edgecase/bytes.h"
 #include "edgecase/machine.h"
 #include "edgecase/mutex.h"
+#include "edgecase/options.h"
+#include "edgecase/status.h"
 
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -279,3 +288,168 @@ void release_locked(void* memory, std::size_t size) {
 }
 
 }  // namespace edgecase::engine
+
+namespace edgecase {
+namespace {
+
+class SystemRandom final : public Random {
+ public:
+  std::uint64_t next() override {
+    std::uint64_t value = 0;
+    for (;;) {
+      // Up to 256 bytes come whole once the pool is ready; before that the call waits.
+      const ssize_t got = getrandom(&value, sizeof value, 0);
+      if (got == static_cast<ssize_t>(sizeof value)) return value;
+      EC_CHECK(got < 0 && errno == EINTR);
+    }
+  }
+};
+
+}  // namespace
+
+Random& system_random() {
+  static SystemRandom random;
+  return random;
+}
+
+// The four words come from a counter through a mixer, so that neighbouring seeds share nothing and
+// no seed gives the one bad state, all zero.
+SeededRandom::SeededRandom(std::uint64_t seed) {
+  for (std::uint64_t& word : state_) {
+    seed += 0x9e3779b97f4a7c15;
+    std::uint64_t mixed = seed;
+    mixed = (mixed ^ (mixed >> 30)) * 0xbf58476d1ce4e5b9;
+    mixed = (mixed ^ (mixed >> 27)) * 0x94d049bb133111eb;
+    word = mixed ^ (mixed >> 31);
+  }
+}
+
+std::uint64_t SeededRandom::next() {
+  const std::uint64_t result = std::rotl(state_[1] * 5, 7) * 9;
+  const std::uint64_t shifted = state_[1] << 17;
+  state_[2] ^= state_[0];
+  state_[3] ^= state_[1];
+  state_[1] ^= state_[2];
+  state_[0] ^= state_[3];
+  state_[2] ^= shifted;
+  state_[3] = std::rotl(state_[3], 45);
+  return result;
+}
+
+std::uint64_t SeededRandom::below(std::uint64_t bound) {
+  EC_CHECK(bound > 0);
+  // The lowest 2^64 mod bound numbers are thrown again; without them every result is as likely.
+  const std::uint64_t threshold = (0 - bound) % bound;
+  for (;;) {
+    const std::uint64_t value = next();
+    if (value >= threshold) return value % bound;
+  }
+}
+
+namespace {
+
+using SteadyTime = std::chrono::steady_clock::time_point;
+using Task = std::function<void()>;
+
+// One thread and its queue. Delayed tasks join the queue when they are due.
+class LaneThread {
+ public:
+  explicit LaneThread(const char* name) : thread_([this] { run(); }) {
+    pthread_setname_np(thread_.native_handle(), name);
+  }
+
+  // Runs what is queued, drops what is delayed. A task may still schedule more while this waits.
+  void stop() EC_EXCLUDES(mutex_) {
+    {
+      MutexLock lock(mutex_);
+      stopping_ = true;
+      wake_.notify_one();
+    }
+    thread_.join();
+  }
+
+  void schedule(Task task) EC_EXCLUDES(mutex_) {
+    MutexLock lock(mutex_);
+    ready_.push_back(std::move(task));
+    wake_.notify_one();
+  }
+
+  void schedule_at(SteadyTime due, Task task) EC_EXCLUDES(mutex_) {
+    MutexLock lock(mutex_);
+    delayed_.emplace(due, std::move(task));
+    wake_.notify_one();
+  }
+
+ private:
+  void run() EC_EXCLUDES(mutex_) {
+    MutexLock lock(mutex_);
+    for (;;) {
+      const SteadyTime now = std::chrono::steady_clock::now();
+      while (!delayed_.empty() && delayed_.begin()->first <= now) {
+        ready_.push_back(std::move(delayed_.begin()->second));
+        delayed_.erase(delayed_.begin());
+      }
+      if (!ready_.empty()) {
+        Task task = std::move(ready_.front());
+        ready_.pop_front();
+        lock.unlock();
+        task();
+        task = nullptr;  // what it holds goes before the lock comes back
+        has_run_ = true;
+        lock.lock();
+      } else if (stopping_) {
+        return;
+      } else if (std::exchange(has_run_, false)) {
+        lock.unlock();
+        wipe_stack();
+        lock.lock();
+      } else if (delayed_.empty()) {
+        wake_.wait(mutex_);
+      } else {
+        const auto rest = delayed_.begin()->first - now;
+        wake_.wait_for(mutex_, std::chrono::nanoseconds(rest).count());
+      }
+    }
+  }
+
+  Mutex mutex_;
+  CondVar wake_;
+  std::deque<Task> ready_ EC_GUARDED_BY(mutex_);
+  std::multimap<SteadyTime, Task> delayed_ EC_GUARDED_BY(mutex_);
+  bool stopping_ EC_GUARDED_BY(mutex_) = false;
+  bool has_run_ = false;  // the thread's: since its stack was wiped
+  std::thread thread_;    // last: it uses all the others
+};
+
+class ThreadExecutor final : public Executor {
+ public:
+  // The flush lane first: its last tasks may hand work to the other one.
+  ~ThreadExecutor() override {
+    flush_.stop();
+    compaction_.stop();
+  }
+
+  void schedule(Lane lane, Task task) override { thread_of(lane).schedule(std::move(task)); }
+
+  void schedule_after(Lane lane, std::int64_t delay_ns, Task task) override {
+    if (delay_ns <= 0) return schedule(lane, std::move(task));
+    thread_of(lane).schedule_at(
+        std::chrono::steady_clock::now() + std::chrono::nanoseconds(delay_ns), std::move(task));
+  }
+
+  bool run_one() override { return false; }
+
+ private:
+  LaneThread& thread_of(Lane lane) { return lane == Lane::Flush ? flush_ : compaction_; }
+
+  LaneThread flush_{"ec-flush"};
+  LaneThread compaction_{"ec-compaction"};
+};
+
+}  // namespace
+
+std::unique_ptr<Executor> make_thread_executor() {
+  return std::make_unique<ThreadExecutor>();
+}
+
+}  // namespace edgecase

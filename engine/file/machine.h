@@ -1,4 +1,4 @@
-// The machine, beside what the face's machine.h and clock.h tell of it: memory for keys, and
+// The machine, beside what the face's machine.h tells of it: memory for keys, and
 // whether a time server has set the clock. Thread-safe.
 #pragma once
 

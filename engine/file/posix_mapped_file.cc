@@ -14,7 +14,7 @@
 #include <cstring>
 #include <utility>
 
-#include "base/check.h"
+#include "edgecase/status.h"
 
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23  // the kernel's number; older C libraries do not name it

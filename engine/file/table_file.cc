@@ -2,9 +2,9 @@
 
 #include <cstring>
 
-#include "base/check.h"
 #include "base/coding.h"
 #include "base/hash.h"
+#include "edgecase/status.h"
 
 namespace edgecase::engine {
 namespace {

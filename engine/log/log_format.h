@@ -32,7 +32,7 @@
 //                88     4  crc32c of bytes 0..87
 //                92     4  zero
 //
-//   and of those logs each payload is sealed (crypto/file_cipher.h), its place the record's
+//   and of those logs each payload is sealed (crypto/cipher.h), its place the record's
 //   position: 16 bytes longer than what was appended. Lengths and checksums are of what lies in the
 //   file.
 //

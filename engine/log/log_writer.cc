@@ -3,8 +3,8 @@
 #include <cstring>
 #include <utility>
 
-#include "base/check.h"
 #include "crypto/aes_gcm.h"
+#include "edgecase/status.h"
 #include "log/log.h"
 #include "log/log_format.h"
 

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/check.h"
 #include "base/coding.h"
 #include "base/hash.h"
+#include "edgecase/status.h"
 #include "metadata/number_summary.h"
 
 namespace edgecase::engine {

@@ -18,9 +18,9 @@
 
 #include "base/entry.h"
 #include "edgecase/engine.h"
+#include "edgecase/machine.h"
 #include "edgecase/mutex.h"
 #include "edgecase/options.h"
-#include "edgecase/random.h"
 #include "table/table_cache.h"
 #include "version/version_set.h"
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/check.h"
 #include "base/coding.h"
+#include "edgecase/status.h"
 #include "metadata/number_summary.h"
 
 namespace edgecase::engine {

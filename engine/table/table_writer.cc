@@ -4,9 +4,9 @@
 #include <cstring>
 #include <map>
 
-#include "base/check.h"
 #include "buffer/cbuffer.h"
 #include "edgecase/engine.h"
+#include "edgecase/status.h"
 #include "file/file_names.h"
 #include "metadata/number_summary.h"
 #include "metadata/umeta_table.h"

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <iterator>
 
-#include "base/check.h"
 #include "base/coding.h"
 #include "edgecase/engine.h"
 #include "edgecase/options.h"
+#include "edgecase/status.h"
 #include "value/packing.h"
 #include "value/series_columns.h"
 #include "value/value_format.h"

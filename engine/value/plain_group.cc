@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "base/check.h"
 #include "base/coding.h"
+#include "edgecase/status.h"
 #include "value/value_format.h"
 
 namespace edgecase::engine {

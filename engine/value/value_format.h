@@ -68,11 +68,11 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "base/check.h"
 #include "base/coding.h"
 #include "base/entry.h"
 #include "edgecase/bytes.h"
 #include "edgecase/engine.h"
+#include "edgecase/status.h"
 #include "file/table_file.h"
 
 namespace edgecase::engine {

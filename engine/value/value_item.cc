@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "base/check.h"
 #include "base/coding.h"
 #include "base/entry.h"
 #include "base/hash.h"
 #include "crypto/aes_gcm.h"
+#include "edgecase/status.h"
 #include "value/group.h"
 #include "value/value_format.h"
 

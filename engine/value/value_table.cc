@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/check.h"
 #include "base/coding.h"
 #include "base/hash.h"
 #include "edgecase/options.h"
+#include "edgecase/status.h"
 #include "file/file_names.h"
 #include "value/packing.h"
 #include "value/value_format.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/check.h"
+#include "edgecase/status.h"
 #include "file/file_names.h"
 #include "file/file_remover.h"
 #include "log/log_format.h"

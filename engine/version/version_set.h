@@ -24,10 +24,10 @@
 #include <string_view>
 #include <vector>
 
-#include "base/check.h"
 #include "base/entry.h"
 #include "edgecase/engine.h"
 #include "edgecase/mutex.h"
+#include "edgecase/status.h"
 #include "edgecase/write_batch.h"
 #include "log/log.h"
 #include "version/version.h"

@@ -3,7 +3,7 @@
 
 #include "crash/crash_state.h"
 #include "crash/crash_store.h"
-#include "edgecase/random.h"
+#include "edgecase/machine.h"
 
 namespace edgecase::test {
 

@@ -9,9 +9,8 @@
 #include <vector>
 
 #include "crash/crash_state.h"
+#include "edgecase/machine.h"
 #include "edgecase/options.h"
-#include "edgecase/random.h"
-#include "edgecase/retention.h"
 
 namespace edgecase::test {
 

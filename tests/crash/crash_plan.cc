@@ -6,7 +6,7 @@
 
 #include "crash/crash_state.h"
 #include "crash/plan_text.h"
-#include "edgecase/random.h"
+#include "edgecase/machine.h"
 
 namespace edgecase::test {
 namespace {

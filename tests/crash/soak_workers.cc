@@ -14,7 +14,7 @@
 #include <new>
 #include <utility>
 
-#include "base/check.h"
+#include "edgecase/status.h"
 
 namespace edgecase::test {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "crash/plan_text.h"
 #include "crash/tiers_life.h"
-#include "edgecase/random.h"
+#include "edgecase/machine.h"
 
 namespace edgecase::test {
 namespace {

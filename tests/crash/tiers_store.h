@@ -10,7 +10,7 @@
 
 #include "catalog/device_index.h"
 #include "edgecase/engine.h"
-#include "edgecase/random.h"
+#include "edgecase/machine.h"
 #include "erase/erase_service.h"
 #include "ingest/ingest_pipeline.h"
 #include "query/query_service.h"

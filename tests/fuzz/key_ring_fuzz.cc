@@ -12,7 +12,7 @@
 #include "base/coding.h"
 #include "base/hash.h"
 #include "crypto/key_ring.h"
-#include "edgecase/random.h"
+#include "edgecase/machine.h"
 #include "file/file_names.h"
 #include "fuzz/fuzz_targets.h"
 #include "support/memory_file_system.h"

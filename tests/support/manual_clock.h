@@ -3,7 +3,7 @@
 
 #include <atomic>
 
-#include "edgecase/clock.h"
+#include "edgecase/machine.h"
 
 namespace edgecase::test {
 

@@ -7,8 +7,8 @@
 #include <mutex>
 #include <utility>
 
+#include "edgecase/machine.h"
 #include "edgecase/options.h"
-#include "edgecase/random.h"
 
 namespace edgecase::test {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "base/check.h"
+#include "edgecase/status.h"
 #include "file/posix_file_system.h"
 #include "support/memory_file_system_inside.h"
 

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <utility>
 
-#include "base/check.h"
+#include "edgecase/status.h"
 
 namespace edgecase::test {
 namespace {

@@ -5,7 +5,7 @@
 #include <set>
 #include <vector>
 
-#include "base/check.h"
+#include "edgecase/status.h"
 
 namespace edgecase::test {
 namespace {

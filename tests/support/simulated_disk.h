@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "edgecase/bytes.h"
-#include "edgecase/random.h"
+#include "edgecase/machine.h"
 #include "support/needle_set.h"
 #include "support/sparse_bytes.h"
 #include "support/write_once.h"

@@ -21,10 +21,9 @@
 
 #include "auth/token_store.h"
 #include "config/settings.h"
-#include "edgecase/clock.h"
 #include "edgecase/engine.h"
+#include "edgecase/machine.h"
 #include "edgecase/mutex.h"
-#include "edgecase/random.h"
 #include "ingest/ingest_pipeline.h"
 #include "mqtt/listener/conversation.h"
 #include "mqtt/listener/session_table.h"

@@ -17,8 +17,6 @@
 #include "edgecase/bytes.h"
 #include "edgecase/iterator.h"
 #include "edgecase/options.h"
-#include "edgecase/retention.h"
-#include "edgecase/secrets.h"
 #include "edgecase/stats.h"
 #include "edgecase/status.h"
 #include "edgecase/write_batch.h"
@@ -278,7 +276,7 @@ class Engine {
                                                 const KeyRange& range) = 0;
 
   // Sets and clears rules, all or none; they hold from return on, for what is stored already too
-  // (edgecase/retention.h). Durable on return. Errors: InvalidArgument (a retention below 1 ns, a
+  // (edgecase/options.h). Durable on return. Errors: InvalidArgument (a retention below 1 ns, a
   // namespace of another codec, a prefix over kKeySizeMaxBytes), NotFound (the namespace),
   // LimitReached (kRetentionRulesMax), IoError, OutOfSpace.
   virtual Status set_retention(std::vector<RetentionRule> rules) = 0;

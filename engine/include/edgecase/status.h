@@ -1,6 +1,6 @@
 // The outcome of an operation. Status: facts for programs (code, drive, errno, file) and a message
 // for people. Result: a value, or the Status that says why there is none; two macros pass failures
-// on.
+// on. EC_CHECK is for what cannot be, whatever comes from outside.
 //
 // Whatever is decided of an error is decided by its facts; nobody looks into the message. Cheap to
 // move; an Ok status holds no memory, and facts take none beside the message. Thread-compatible.
@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <limits>
 #include <optional>
@@ -245,3 +246,22 @@ class [[nodiscard]] Result {
   auto result = (expression);                                 \
   if (!result.ok()) return result.status();                   \
   target = std::move(result).value()
+
+// EC_CHECK stops the process when an invariant of ours is broken, in every build. Never for input,
+// never for what a drive returned: those have a Status.
+
+#define EC_CHECK(condition)                                             \
+  do {                                                                  \
+    if (!(condition)) [[unlikely]] {                                    \
+      ::edgecase::engine::check_failed(#condition, __FILE__, __LINE__); \
+    }                                                                   \
+  } while (false)
+
+namespace edgecase::engine {
+
+[[noreturn]] inline void check_failed(const char* condition, const char* file, int line) {
+  std::fprintf(stderr, "%s:%d: broken invariant: %s\n", file, line, condition);
+  std::abort();
+}
+
+}  // namespace edgecase::engine

@@ -7,8 +7,7 @@
 #include "bench/experiments/gdpr_records.h"
 #include "bench/feature_costs.h"
 #include "bench/loads.h"
-#include "edgecase/clock.h"
-#include "edgecase/random.h"
+#include "edgecase/machine.h"
 #include "wire/contract.h"
 
 namespace edgecase::cli::bench {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "bench/processes.h"
-#include "edgecase/clock.h"
+#include "edgecase/machine.h"
 #include "wire/contract.h"
 
 namespace edgecase::cli::bench {

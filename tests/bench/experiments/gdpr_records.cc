@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "bench/loads.h"
-#include "edgecase/random.h"
+#include "edgecase/machine.h"
 
 namespace edgecase::cli::bench {
 namespace {

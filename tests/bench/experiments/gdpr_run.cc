@@ -12,7 +12,7 @@
 #include "bench/loads.h"
 #include "bench/processes.h"
 #include "bench/store_session.h"
-#include "edgecase/clock.h"
+#include "edgecase/machine.h"
 #include "wire/contract.h"
 
 namespace edgecase::cli::bench {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "edgecase/random.h"
+#include "edgecase/machine.h"
 
 namespace edgecase::cli::bench {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "bench/experiments/experiments.h"
 #include "bench/processes.h"
-#include "edgecase/clock.h"
+#include "edgecase/machine.h"
 #include "output.h"
 #include "wire/contract.h"
 #include "wire/reading_format.h"

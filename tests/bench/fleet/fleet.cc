@@ -6,7 +6,7 @@
 #include <queue>
 #include <utility>
 
-#include "edgecase/random.h"
+#include "edgecase/machine.h"
 #include "forward/courier.h"
 #include "forward/http_client.h"
 

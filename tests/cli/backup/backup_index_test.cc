@@ -6,7 +6,7 @@
 #include <sstream>
 
 #include "backup/backup.h"
-#include "edgecase/random.h"
+#include "edgecase/machine.h"
 #include "import/importer.h"
 #include "support/temp_directory.h"
 

@@ -14,7 +14,7 @@
 #include "audit/audit_log.h"
 #include "audit/page.h"
 #include "edgecase/engine.h"
-#include "edgecase/random.h"
+#include "edgecase/machine.h"
 #include "support/temp_directory.h"
 
 namespace edgecase::app {

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "catalog/catalog.h"
-#include "edgecase/random.h"
+#include "edgecase/machine.h"
 #include "support/counting_engine.h"
 #include "support/model_engine.h"
 #include "support/test_seed.h"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "catalog/device_index.h"
-#include "edgecase/random.h"
+#include "edgecase/machine.h"
 #include "support/model_engine.h"
 #include "support/test_seed.h"
 

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "daemon/erase/erase_room.h"
-#include "edgecase/random.h"
+#include "edgecase/machine.h"
 #include "erase/erase_jobs.h"
 #include "erase/erase_service.h"
 

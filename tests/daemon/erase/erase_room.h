@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "edgecase/random.h"
+#include "edgecase/machine.h"
 #include "erase/erase_jobs.h"
 #include "erase/erase_service.h"
 #include "ingest/ingest_pipeline.h"

@@ -4,7 +4,7 @@
 
 #include <map>
 
-#include "edgecase/random.h"
+#include "edgecase/machine.h"
 #include "support/test_seed.h"
 
 namespace edgecase::forward {

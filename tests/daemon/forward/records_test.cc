@@ -1,6 +1,6 @@
 #include <doctest/doctest.h>
 
-#include "edgecase/random.h"
+#include "edgecase/machine.h"
 #include "forward/records.h"
 #include "ingest/origins.h"
 #include "support/model_engine.h"

@@ -16,7 +16,7 @@
 #include "auth/token_store.h"
 #include "catalog/catalog.h"
 #include "config/settings.h"
-#include "edgecase/random.h"
+#include "edgecase/machine.h"
 #include "erase/erase_jobs.h"
 #include "erase/erase_service.h"
 #include "http/http_server.h"

@@ -11,7 +11,7 @@
 
 #include "daemon/http/front_fixture.h"
 #include "daemon/http/http_fixture.h"
-#include "edgecase/clock.h"
+#include "edgecase/machine.h"
 
 namespace edgecase::http::test {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <tuple>
 
-#include "edgecase/random.h"
+#include "edgecase/machine.h"
 
 namespace edgecase::http::test {
 namespace {

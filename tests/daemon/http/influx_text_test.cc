@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-#include "edgecase/random.h"
+#include "edgecase/machine.h"
 #include "support/test_seed.h"
 
 namespace edgecase::http::test {

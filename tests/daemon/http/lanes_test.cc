@@ -9,7 +9,7 @@
 #include <doctest/doctest.h>
 
 #include "daemon/http/front_fixture.h"
-#include "edgecase/clock.h"
+#include "edgecase/machine.h"
 #include "http/http_routes.h"
 #include "http/lanes.h"
 

@@ -9,7 +9,7 @@
 
 #include "daemon/influxql/select_room.h"
 #include "daemon/query/engine_room.h"
-#include "edgecase/random.h"
+#include "edgecase/machine.h"
 #include "support/test_seed.h"
 #include "support/test_share.h"
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "audit/audit_log.h"
-#include "edgecase/random.h"
+#include "edgecase/machine.h"
 #include "support/manual_clock.h"
 #include "support/model_engine.h"
 #include "support/temp_directory.h"

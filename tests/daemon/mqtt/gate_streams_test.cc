@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "daemon/mqtt/mqtt_fixture.h"
-#include "edgecase/random.h"
+#include "edgecase/machine.h"
 #include "mqtt/message_group.h"
 #include "support/test_seed.h"
 

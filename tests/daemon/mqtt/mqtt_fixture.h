@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "edgecase/random.h"
+#include "edgecase/machine.h"
 #include "mqtt/mqtt_source.h"
 #include "support/model_engine.h"
 #include "wire/reading.h"

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <string>
 
-#include "edgecase/clock.h"
+#include "edgecase/machine.h"
 
 namespace edgecase::observe {
 

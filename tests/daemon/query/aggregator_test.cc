@@ -10,7 +10,7 @@
 #include <optional>
 #include <vector>
 
-#include "edgecase/random.h"
+#include "edgecase/machine.h"
 
 using namespace edgecase;
 using query::Aggregator;

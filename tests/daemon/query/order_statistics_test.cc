@@ -6,7 +6,7 @@
 
 #include <doctest/doctest.h>
 
-#include "edgecase/random.h"
+#include "edgecase/machine.h"
 #include "query/aggregator.h"
 
 using namespace edgecase;

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "daemon/query/listed.h"
-#include "edgecase/random.h"
+#include "edgecase/machine.h"
 #include "ingest/ingest_pipeline.h"
 #include "query/query_service.h"
 #include "support/manual_clock.h"

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "daemon/query/listed.h"
-#include "edgecase/random.h"
+#include "edgecase/machine.h"
 #include "ingest/ingest_pipeline.h"
 #include "query/cursors.h"
 #include "support/manual_clock.h"

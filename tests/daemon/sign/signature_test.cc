@@ -1,6 +1,6 @@
 #include <doctest/doctest.h>
 
-#include "edgecase/random.h"
+#include "edgecase/machine.h"
 #include "sign/signature.h"
 #include "support/model_engine.h"
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "edgecase/random.h"
+#include "edgecase/machine.h"
 #include "erase/erase_service.h"
 #include "ingest/ingest_pipeline.h"
 #include "query/query_service.h"

@@ -10,7 +10,7 @@
 
 #include <doctest/doctest.h>
 
-#include "edgecase/random.h"
+#include "edgecase/machine.h"
 #include "support/test_share.h"
 #include "wire/decimal.h"
 

@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include "edgecase/random.h"
+#include "edgecase/machine.h"
 
 using namespace edgecase;
 

@@ -7,7 +7,7 @@
 
 #include <doctest/doctest.h>
 
-#include "edgecase/random.h"
+#include "edgecase/machine.h"
 #include "support/test_seed.h"
 #include "support/test_share.h"
 #include "wire/json_text.h"

@@ -8,7 +8,7 @@
 
 #include <doctest/doctest.h>
 
-#include "edgecase/random.h"
+#include "edgecase/machine.h"
 #include "wire/line_protocol.h"
 #include "wire/names.h"
 #include "wire/reading.h"

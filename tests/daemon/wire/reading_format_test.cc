@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "edgecase/random.h"
+#include "edgecase/machine.h"
 #include "wire/line_protocol.h"
 #include "wire/reading.h"
 #include "wire/reading_json.h"

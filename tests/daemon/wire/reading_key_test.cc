@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "edgecase/engine.h"
-#include "edgecase/random.h"
+#include "edgecase/machine.h"
 
 using namespace edgecase;
 using wire::Value;

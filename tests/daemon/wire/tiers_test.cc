@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-#include "edgecase/random.h"
+#include "edgecase/machine.h"
 #include "wire/line_protocol.h"
 #include "wire/reading_format.h"
 #include "wire/reading_json.h"

@@ -6,7 +6,7 @@
 #include <limits>
 #include <string>
 
-#include "edgecase/random.h"
+#include "edgecase/machine.h"
 #include "wire/reading_format.h"
 
 using namespace edgecase;

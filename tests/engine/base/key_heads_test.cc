@@ -5,7 +5,7 @@
 #include <set>
 #include <string>
 
-#include "edgecase/random.h"
+#include "edgecase/machine.h"
 
 namespace edgecase::engine {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "edgecase/random.h"
+#include "edgecase/machine.h"
 #include "support/test_seed.h"
 
 namespace edgecase::engine {

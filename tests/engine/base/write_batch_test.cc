@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "base/entry.h"
+#include "edgecase/machine.h"
 #include "edgecase/options.h"
-#include "edgecase/random.h"
 #include "support/test_seed.h"
 
 using namespace edgecase;

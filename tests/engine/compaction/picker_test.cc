@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "compaction/merge_plan.h"
-#include "edgecase/random.h"
+#include "edgecase/machine.h"
 #include "engine/compaction/slices_fixture.h"
 #include "support/test_seed.h"
 

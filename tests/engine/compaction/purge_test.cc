@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "compaction/due_sources.h"
-#include "edgecase/random.h"
+#include "edgecase/machine.h"
 #include "support/test_seed.h"
 
 namespace edgecase::engine {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "edgecase/random.h"
+#include "edgecase/machine.h"
 #include "engine/core/engine_fixture.h"
 #include "support/test_seed.h"
 

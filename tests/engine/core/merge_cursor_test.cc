@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <map>
 
-#include "edgecase/random.h"
+#include "edgecase/machine.h"
 #include "support/vector_cursor.h"
 
 namespace edgecase::engine {

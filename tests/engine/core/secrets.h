@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "edgecase/random.h"
+#include "edgecase/machine.h"
 
 namespace edgecase::test {
 

@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <vector>
 
-#include "edgecase/random.h"
+#include "edgecase/machine.h"
 #include "edgecase/write_batch.h"
 #include "file/file_names.h"
 #include "log/log.h"

@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "crypto/key_ring.h"
-#include "edgecase/random.h"
+#include "edgecase/machine.h"
 #include "support/test_seed.h"
 
 namespace edgecase::engine {

@@ -5,7 +5,7 @@
 
 #include "base/coding.h"
 #include "crypto/key_ring.h"
-#include "edgecase/random.h"
+#include "edgecase/machine.h"
 
 namespace edgecase::engine {
 namespace {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/coding.h"
-#include "edgecase/random.h"
+#include "edgecase/machine.h"
 #include "file/file_remover.h"
 #include "file/posix_file_system.h"
 #include "support/memory_file_system.h"

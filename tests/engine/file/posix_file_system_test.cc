@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "edgecase/file_system.h"
-#include "edgecase/random.h"
+#include "edgecase/machine.h"
 #include "file/posix_file_system.h"
 #include "support/temp_directory.h"
 #include "support/test_seed.h"

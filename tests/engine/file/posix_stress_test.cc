@@ -10,7 +10,7 @@
 #include <memory>
 #include <vector>
 
-#include "edgecase/random.h"
+#include "edgecase/machine.h"
 #include "file/posix_file_system.h"
 #include "support/memory_file_system.h"
 #include "support/temp_directory.h"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "edgecase/random.h"
+#include "edgecase/machine.h"
 #include "support/needle_set.h"
 #include "support/sparse_bytes.h"
 #include "support/test_seed.h"

@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "edgecase/random.h"
+#include "edgecase/machine.h"
 #include "log/log.h"
 #include "log/log_format.h"
 #include "support/memory_file_system.h"

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "crypto/key_ring.h"
-#include "edgecase/random.h"
+#include "edgecase/machine.h"
 #include "log/log.h"
 #include "log/log_format.h"
 #include "support/memory_file_system.h"

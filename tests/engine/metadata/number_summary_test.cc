@@ -11,7 +11,7 @@
 
 #include "base/coding.h"
 #include "edgecase/engine.h"
-#include "edgecase/random.h"
+#include "edgecase/machine.h"
 #include "support/test_seed.h"
 
 namespace edgecase::engine {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/coding.h"
-#include "edgecase/random.h"
+#include "edgecase/machine.h"
 #include "support/test_seed.h"
 
 namespace edgecase::engine {

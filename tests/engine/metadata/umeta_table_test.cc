@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "edgecase/random.h"
+#include "edgecase/machine.h"
 #include "support/test_seed.h"
 
 namespace edgecase::engine {

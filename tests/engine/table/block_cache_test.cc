@@ -6,7 +6,7 @@
 #include <memory>
 #include <utility>
 
-#include "edgecase/random.h"
+#include "edgecase/machine.h"
 
 namespace edgecase::engine {
 namespace {

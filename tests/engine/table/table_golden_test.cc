@@ -8,7 +8,7 @@
 #include <iterator>
 
 #include "base/coding.h"
-#include "edgecase/random.h"
+#include "edgecase/machine.h"
 #include "engine/table/table_test_store.h"
 #include "metadata/number_summary.h"
 #include "metadata/umeta_table.h"

@@ -5,7 +5,7 @@
 #include <map>
 
 #include "base/coding.h"
-#include "edgecase/random.h"
+#include "edgecase/machine.h"
 #include "engine/table/table_test_store.h"
 #include "support/test_share.h"
 #include "table/record_cursor.h"

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "crypto/key_ring.h"
-#include "edgecase/random.h"
+#include "edgecase/machine.h"
 #include "file/file_names.h"
 #include "support/memory_file_system.h"
 #include "support/vector_cursor.h"

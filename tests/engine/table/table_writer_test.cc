@@ -8,7 +8,7 @@
 
 #include "base/coding.h"
 #include "base/hash.h"
-#include "edgecase/random.h"
+#include "edgecase/machine.h"
 #include "engine/table/table_test_store.h"
 
 namespace edgecase::engine {

@@ -7,7 +7,7 @@
 #include <limits>
 #include <vector>
 
-#include "edgecase/random.h"
+#include "edgecase/machine.h"
 
 namespace edgecase::engine {
 namespace {

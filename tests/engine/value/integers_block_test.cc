@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/coding.h"
-#include "edgecase/random.h"
+#include "edgecase/machine.h"
 
 namespace edgecase::engine {
 namespace {

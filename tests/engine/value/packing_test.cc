@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "edgecase/random.h"
+#include "edgecase/machine.h"
 #include "value/packing.h"
 #include "value/value_format.h"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "edgecase/random.h"
+#include "edgecase/machine.h"
 #include "metadata/umeta_block.h"
 #include "support/test_share.h"
 #include "support/vector_cursor.h"

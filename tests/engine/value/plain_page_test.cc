@@ -6,7 +6,7 @@
 #include <map>
 #include <vector>
 
-#include "edgecase/random.h"
+#include "edgecase/machine.h"
 #include "support/vector_cursor.h"
 
 namespace edgecase::engine {

@@ -6,7 +6,7 @@
 
 #include "base/coding.h"
 #include "edgecase/engine.h"
-#include "edgecase/random.h"
+#include "edgecase/machine.h"
 #include "support/test_seed.h"
 #include "support/vector_cursor.h"
 #include "value/group.h"

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "crypto/key_ring.h"
-#include "edgecase/random.h"
+#include "edgecase/machine.h"
 #include "support/memory_file_system.h"
 
 namespace edgecase::engine {

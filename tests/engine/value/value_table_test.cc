@@ -4,7 +4,7 @@
 #include <doctest/doctest.h>
 
 #include "crypto/key_ring.h"
-#include "edgecase/random.h"
+#include "edgecase/machine.h"
 #include "engine/core/engine_fixture.h"
 #include "engine/table/table_test_store.h"
 #include "metadata/umeta_table.h"

@@ -4,7 +4,7 @@
 
 #include <doctest/doctest.h>
 
-#include "edgecase/random.h"
+#include "edgecase/machine.h"
 #include "file/file_names.h"
 #include "support/memory_file_system.h"
 

@@ -9,7 +9,7 @@
 
 #include "daemon/mqtt/listener/packets.h"
 #include "daemon/mqtt/mqtt_fixture.h"
-#include "edgecase/random.h"
+#include "edgecase/machine.h"
 #include "mqtt/listener/conversation.h"
 #include "mqtt/topic_names.h"
 

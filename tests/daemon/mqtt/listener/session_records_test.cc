@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "edgecase/random.h"
+#include "edgecase/machine.h"
 #include "mqtt/topic_names.h"
 #include "support/model_engine.h"
 

@@ -1,4 +1,4 @@
-#include "edgecase/random.h"
+#include "edgecase/machine.h"
 
 #include <array>
 #include <set>
@@ -7,7 +7,6 @@
 
 #include <doctest/doctest.h>
 
-#include "edgecase/clock.h"
 
 using namespace edgecase;
 
