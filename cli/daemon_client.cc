@@ -19,7 +19,7 @@
 #include "output.h"
 #include "secure/tls_door.h"
 #include "wire/contract.h"
-#include "wire/escaping.h"
+#include "wire/encoding.h"
 
 namespace edgecase::cli {
 namespace {

@@ -17,7 +17,7 @@
 #include "command_options.h"
 #include "edgecase/status.h"
 #include "wire/authority.h"
-#include "wire/escaping.h"
+#include "wire/encoding.h"
 
 namespace edgecase::cli {
 

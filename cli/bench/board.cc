@@ -24,7 +24,6 @@
 #include <sstream>
 #include <system_error>
 
-#include "bench/board.h"
 #include "bench/loads.h"
 #include "bench/processes.h"
 #include "bench/store_session.h"

@@ -1,4 +1,4 @@
-#include "bench/feature_costs.h"
+#include "bench/processes.h"
 
 #include <algorithm>
 #include <array>
@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "bench/loads.h"
-#include "bench/processes.h"
 #include "bench/raw_connection.h"
 #include "bench/workloads.h"
 #include "edgecase/machine.h"

@@ -1,4 +1,7 @@
-#include "bench/ingest_http.h"
+// ingest-http: durable line protocol into a private daemon, the stream of TSBS's trucks (loads.h),
+// 1,000 lines a request, two connections. edgecase-bench-peers sends the same requests to a private
+// InfluxDB as well, taking turns.
+#include "bench/loads.h"
 
 #include <algorithm>
 #include <array>
@@ -7,7 +10,6 @@
 #include <optional>
 #include <utility>
 
-#include "bench/loads.h"
 #include "bench/processes.h"
 #include "bench/store_session.h"
 #include "bench/workloads.h"

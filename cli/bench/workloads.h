@@ -2,7 +2,7 @@
 // sizes a board runs in this executable; the experiments of the papers, and all that is measured
 // beside a peer, run in edgecase-bench-peers (tests/bench/), which commands/bench_command.cc
 // starts. What a workload does stands at the head of its source; what it measured is a Report,
-// printed as text or JSON.
+// printed as text or JSON. `board` tells facts of the machine as well.
 #pragma once
 
 #include <algorithm>
@@ -278,5 +278,30 @@ std::string figure_prefix_of(std::string peer);
 // here, else in forked children: call it before there are threads.
 Result<Report> compare(const BenchOptions& options,
                        const std::function<Result<Report>(const BenchOptions&)>& run);
+
+// Facts of a board: its model, and how fast a drive takes and gives bytes.
+
+struct Machine {
+  std::string model;  // of the device tree, else of DMI, else "unknown"
+  std::uint32_t cores = 0;
+  std::uint64_t memory_bytes = 0;
+};
+
+// `root` stands before /proc and /sys: empty but in tests.
+Machine look_at_machine(const std::string& root);
+
+struct DriveFigures {
+  std::string place;  // "/dev/nvme0n1p1, ext4"
+  std::uint64_t free_bytes = 0;
+  std::uint64_t total_bytes = 0;
+  double sync_p50_us = 0;  // of 4 KiB written and made durable
+  double sync_p99_us = 0;
+  double write_mb_per_second = 0;  // 10^6 bytes, in order, durable in the end
+  double read_mb_per_second = 0;   // back, not from the page cache where the kernel drops it
+};
+
+// Measures with `bytes` in a file in `directory`, which is gone afterwards, and `syncs` syncs.
+// Errors: IoError, OutOfSpace, Cancelled.
+Result<DriveFigures> measure_drive(const std::string& directory, std::uint64_t bytes, int syncs);
 
 }  // namespace edgecase::cli::bench

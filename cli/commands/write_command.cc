@@ -16,7 +16,7 @@
 #include "output.h"
 #include "wire/contract.h"
 #include "wire/decimal.h"
-#include "wire/escaping.h"
+#include "wire/encoding.h"
 #include "wire/reading_format.h"
 #include "wire/selector.h"
 #include "wire/time_text.h"

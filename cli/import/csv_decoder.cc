@@ -7,7 +7,7 @@
 #include "command_options.h"
 #include "wire/authority.h"
 #include "wire/decimal.h"
-#include "wire/escaping.h"
+#include "wire/encoding.h"
 #include "wire/names.h"
 #include "wire/reading.h"
 #include "wire/time_text.h"

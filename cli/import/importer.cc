@@ -18,7 +18,7 @@
 #include "reading_output.h"
 #include "target_file.h"
 #include "wire/contract.h"
-#include "wire/escaping.h"
+#include "wire/encoding.h"
 #include "wire/reading_format.h"
 #include "wire/time_text.h"
 

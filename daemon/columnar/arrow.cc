@@ -5,7 +5,7 @@
 #include <cstring>
 #include <utility>
 
-#include "wire/packer.h"
+#include "wire/encoding.h"
 
 namespace edgecase::columnar {
 namespace {

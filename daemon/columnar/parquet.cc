@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "wire/contract.h"
-#include "wire/packer.h"
+#include "wire/encoding.h"
 
 namespace edgecase::columnar {
 namespace {

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "wire/authority.h"
-#include "wire/escaping.h"
+#include "wire/encoding.h"
 #include "wire/reading.h"
 
 namespace edgecase::erase {

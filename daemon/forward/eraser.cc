@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "wire/contract.h"
-#include "wire/escaping.h"
+#include "wire/encoding.h"
 #include "wire/json_text.h"
 #include "wire/selector.h"
 

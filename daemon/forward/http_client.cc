@@ -17,7 +17,7 @@
 #include "edgecase/machine.h"
 #include "wire/authority.h"
 #include "wire/contract.h"
-#include "wire/escaping.h"
+#include "wire/encoding.h"
 
 namespace edgecase::forward {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "wire/authority.h"
 #include "wire/contract.h"
-#include "wire/escaping.h"
+#include "wire/encoding.h"
 #include "wire/time_text.h"
 
 namespace edgecase::forward {

@@ -13,7 +13,7 @@
 #include "forward/courier.h"
 #include "forward/eraser.h"
 #include "forward/http_client.h"
-#include "wire/packer.h"
+#include "wire/encoding.h"
 
 namespace edgecase::forward {
 

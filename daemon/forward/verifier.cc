@@ -8,7 +8,7 @@
 
 #include "forward/eraser.h"
 #include "wire/contract.h"
-#include "wire/escaping.h"
+#include "wire/encoding.h"
 #include "wire/json_text.h"
 #include "wire/reading.h"
 #include "wire/selector.h"

@@ -7,7 +7,7 @@
 #include "forward/eraser.h"
 #include "forward/forwarding.h"
 #include "wire/contract.h"
-#include "wire/escaping.h"
+#include "wire/encoding.h"
 #include "wire/json_text.h"
 #include "wire/selector.h"
 #include "wire/time_text.h"

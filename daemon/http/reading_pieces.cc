@@ -7,7 +7,7 @@
 #include "columnar/table.h"
 #include "edgecase/machine.h"
 #include "wire/contract.h"
-#include "wire/escaping.h"
+#include "wire/encoding.h"
 #include "wire/json_text.h"
 #include "wire/reading.h"
 

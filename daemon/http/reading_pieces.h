@@ -13,7 +13,7 @@
 #include "http/http_routes.h"
 #include "query/query_service.h"
 #include "query/wide_rows.h"
-#include "wire/escaping.h"
+#include "wire/encoding.h"
 #include "wire/reading_format.h"
 
 namespace edgecase::http {

@@ -9,7 +9,7 @@
 
 #include "http/router.h"
 #include "wire/contract.h"
-#include "wire/escaping.h"
+#include "wire/encoding.h"
 
 namespace edgecase::http {
 namespace {

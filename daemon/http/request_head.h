@@ -10,7 +10,7 @@
 #include <string_view>
 
 #include "edgecase/status.h"
-#include "wire/packer.h"
+#include "wire/encoding.h"
 
 namespace edgecase::http {
 

@@ -116,15 +116,13 @@ RequestReader::Progress RequestReader::refuse(Refusal refusal) {
 #include <zstd.h>
 #include <zstd_errors.h>
 
-#include <algorithm>
 #include <charconv>
 #include <limits>
 #include <memory>
 #include <system_error>
-#include <utility>
 #include <vector>
 
-#include "wire/packer.h"
+#include "wire/encoding.h"
 
 namespace edgecase::http {
 namespace {

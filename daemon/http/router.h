@@ -30,7 +30,7 @@
 #include "net/channel.h"
 #include "query/query_service.h"
 #include "wire/authority.h"
-#include "wire/packer.h"
+#include "wire/encoding.h"
 
 namespace edgecase::http {
 

@@ -7,7 +7,7 @@
 
 #include "auth/token_store.h"
 #include "http/request_head.h"
-#include "wire/escaping.h"
+#include "wire/encoding.h"
 
 namespace edgecase::http {
 namespace {

@@ -8,7 +8,6 @@
 #include "edgecase/machine.h"
 #include "influxql/select_plan.h"
 #include "influxql/series_reader.h"
-#include "influxql/side_groups.h"
 #include "wire/json_text.h"
 #include "wire/tiers.h"
 

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "wire/escaping.h"
+#include "wire/encoding.h"
 #include "wire/names.h"
 #include "wire/reading.h"
 #include "wire/reading_format.h"

@@ -7,7 +7,7 @@
 
 #include "edgecase/options.h"
 #include "wire/decimal.h"
-#include "wire/escaping.h"
+#include "wire/encoding.h"
 #include "wire/names.h"
 #include "wire/reading.h"
 #include "wire/reading_format.h"

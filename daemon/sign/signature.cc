@@ -7,7 +7,7 @@
 #include <mbedtls/ecp.h>
 #include <mbedtls/pk.h>
 
-#include "wire/escaping.h"
+#include "wire/encoding.h"
 
 namespace edgecase::sign {
 namespace {

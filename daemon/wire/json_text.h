@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "edgecase/status.h"
-#include "wire/escaping.h"
+#include "wire/encoding.h"
 #include "wire/reading.h"
 #include "wire/reading_format.h"
 #include "wire/time_text.h"

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <utility>
 
-#include "wire/escaping.h"
+#include "wire/encoding.h"
 #include "wire/line_protocol.h"
 #include "wire/reading.h"
 #include "wire/tiers.h"

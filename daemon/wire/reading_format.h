@@ -29,7 +29,7 @@
 
 #include "edgecase/status.h"
 #include "wire/decimal.h"
-#include "wire/escaping.h"
+#include "wire/encoding.h"
 #include "wire/names.h"
 #include "wire/reading.h"
 

@@ -1,6 +1,6 @@
 #include "wire/reading_json.h"
 
-#include "wire/escaping.h"
+#include "wire/encoding.h"
 #include "wire/json_text.h"
 #include "wire/names.h"
 #include "wire/reading.h"

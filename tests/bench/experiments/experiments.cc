@@ -1,6 +1,6 @@
 #include "bench/experiments/experiments.h"
 
-#include "bench/ingest_http.h"
+#include "bench/loads.h"
 #include "bench/peers/influx_process.h"
 
 namespace edgecase::cli::bench {

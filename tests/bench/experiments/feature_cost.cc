@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "bench/experiments/gdpr_records.h"
-#include "bench/feature_costs.h"
 #include "bench/loads.h"
+#include "bench/processes.h"
 #include "edgecase/machine.h"
 #include "wire/contract.h"
 

@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "bench/ingest_http.h"
+#include "bench/loads.h"
 #include "bench/processes.h"
 #include "bench/store_session.h"
 

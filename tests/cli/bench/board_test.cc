@@ -5,7 +5,6 @@
 #include <cmath>
 #include <filesystem>
 
-#include "bench/board.h"
 #include "support/temp_directory.h"
 
 using namespace edgecase;

@@ -1,4 +1,4 @@
-#include "bench/ingest_http.h"
+#include "bench/loads.h"
 
 #include <doctest/doctest.h>
 

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "daemon/http/http_fixture.h"
-#include "wire/escaping.h"
+#include "wire/encoding.h"
 
 namespace edgecase::http::test {
 namespace {

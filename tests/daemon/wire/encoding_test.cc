@@ -1,4 +1,4 @@
-#include "wire/escaping.h"
+#include "wire/encoding.h"
 
 #include <doctest/doctest.h>
 
