@@ -6,24 +6,12 @@
 #include <utility>
 
 #include "query/cursors.h"
-#include "query/series_scan.h"
-#include "query/tier_windows.h"
 #include "wire/reading.h"
 
 namespace edgecase::tiers {
 namespace {
 
 using retention::TierMark;
-
-std::vector<std::int64_t> lengths_of(const std::vector<wire::Tier>& tiers) {
-  std::vector<std::int64_t> lengths;
-  for (const wire::Tier& tier : tiers) lengths.push_back(tier.every_ns);
-  return lengths;
-}
-
-bool holds(const std::vector<std::int64_t>& lengths, std::int64_t every_ns) {
-  return std::find(lengths.begin(), lengths.end(), every_ns) != lengths.end();
-}
 
 // The beginning of the coarsest window that holds the time.
 std::optional<std::int64_t> coarsest_begin_ns(const wire::Keeping& keeping, std::int64_t time_ns) {
@@ -32,16 +20,6 @@ std::optional<std::int64_t> coarsest_begin_ns(const wire::Keeping& keeping, std:
   std::int64_t begin_ns = 0;
   if (__builtin_sub_overflow(time_ns, into, &begin_ns)) return std::nullopt;
   return begin_ns;
-}
-
-KeyRange readings_before(const catalog::SeriesId& id, std::int64_t before_ns) {
-  return {wire::make_reading_key({id.device, id.sensor, INT64_MIN}),
-          wire::make_reading_key({id.device, id.sensor, before_ns})};
-}
-
-Status damaged(const catalog::SeriesEntry& series) {
-  return corruption(series.device + "/" + series.sensor +
-                    " stays as it is: some of its readings are damaged");
 }
 
 }  // namespace
@@ -53,7 +31,8 @@ TierMaker::TierMaker(Engine& engine, catalog::Catalog& catalog,
       catalog_(catalog),
       retention_(retention),
       fences_(fences),
-      events_(std::move(events)) {}
+      events_(std::move(events)),
+      windows_(engine, catalog, retention, fences, events_.made) {}
 
 TierMaker::~TierMaker() {
   stop();
@@ -199,7 +178,7 @@ Result<std::optional<std::int64_t>> TierMaker::first_ns(const catalog::SeriesEnt
       const auto first,
       engine_.scan(series.id.namespace_id, readings_before(series.id, before_ns), options));
   EC_TRY(first->status());
-  if (is_damaged) return damaged(series);
+  if (is_damaged) return stays_for_damage(series);
   if (first->valid()) time_ns = wire::time_of_reading_key(first->key().data());
   return time_ns;
 }
@@ -289,162 +268,86 @@ Status TierMaker::make(const Task& task) {
   EC_ASSIGN_OR_RETURN(const std::vector<catalog::TierSpace> tiers, spaces_of(task));
   const TierMark mark = retention_.marks().find(task.series.id);
   if (!mark.every_ns.empty() && mark.every_ns != lengths_of(task.keeping.tiers))
-    EC_TRY(follow_rule(task, mark));
+    EC_TRY(windows_.follow_rule(task.series, task.keeping, mark));
   while (task.before_ns != INT64_MIN && !is_stopping()) {
-    EC_ASSIGN_OR_RETURN(const bool is_more, make_piece(task, tiers));
-    if (!is_more) break;
-  }
-  return ok();
-}
-
-// The rule has other tiers than what lies before the mark is in: a tier that it has not any more
-// goes, and a new one is made of the finest that fits, before that may go.
-Status TierMaker::follow_rule(const Task& task, const TierMark& mark) {
-  const catalog::SeriesId& id = task.series.id;
-  const std::vector<std::int64_t> wanted = lengths_of(task.keeping.tiers);
-  const erase::Fences::Pass pass = fences_.enter();
-  if (!catalog_.find(task.series.namespace_name, task.series.device, task.series.sensor).ok())
-    return ok();  // erased meanwhile
-  const std::vector<catalog::TierSpace> spaces = catalog::tier_spaces_of(engine_, id.namespace_id);
-  const auto space_of = [&](std::int64_t every_ns) {
-    return std::find_if(spaces.begin(), spaces.end(),
-                        [=](const catalog::TierSpace& each) { return each.every_ns == every_ns; });
-  };
-  ReadOptions options;
-  options.snapshot = engine_.snapshot();
-  options.fill_cache = false;
-  const TierMark next{mark.before_ns, mark.erased_ns, wanted};
-  for (const std::int64_t every_ns : wanted) {
-    if (holds(mark.every_ns, every_ns)) continue;
-    const auto source = std::find_if(mark.every_ns.begin(), mark.every_ns.end(),
-                                     [=](std::int64_t each) { return every_ns % each == 0; });
-    // Finer than all that is kept: it begins at the mark.
-    if (source == mark.every_ns.end() || space_of(*source) == spaces.end()) continue;
-    // To the last one, within which the mark may lie.
-    EC_ASSIGN_OR_RETURN(const auto windows,
-                        query::TierWindows::open(engine_, *space_of(*source), id, INT64_MIN,
-                                                 std::nullopt, query::kAllTierColumns, options));
-    WriteBatch made;
-    const catalog::TierSpace target = *space_of(every_ns);
-    WindowBatch batch(id, {&target, 1}, made);
-    for (; windows->valid(); windows->next()) {
-      batch.add(windows->window());
-      if (made.size_bytes() < kBatchSizeMaxBytes / 4) continue;
-      EC_TRY(engine_.write(made, Durability::Async));  // the mark's sync covers it
-      made.clear();
+    EC_ASSIGN_OR_RETURN(const SeriesWindows::Piece piece,
+                        windows_.make_piece({task.series, task.keeping, tiers, task.before_ns}));
+    if (!piece.is_written) break;
+    held_ = engine_.held_snapshots();
+    hidden_ns_ = engine_.expiry_now_ns();
+    {
+      const MutexLock lock(mutex_);
+      status_.windows += piece.windows;
+      status_.readings += piece.readings;
     }
-    EC_TRY(windows->status());
-    batch.finish();
-    EC_TRY(engine_.write(made, Durability::Async));
+    if (!piece.has_more) break;
   }
-  WriteBatch last;
-  if (wanted.empty() && mark.erased_ns < mark.before_ns) {
-    // Without a mark nobody knows of what is hidden.
-    const KeyRange hidden = readings_before(id, mark.before_ns);
-    last.erase_range(id.namespace_id, hidden.lower, hidden.upper);
-  }
-  for (const std::int64_t every_ns : mark.every_ns) {
-    const auto space = space_of(every_ns);
-    if (holds(wanted, every_ns) || space == spaces.end()) continue;
-    const catalog::KeySpan windows = catalog::windows_span(*space, id);
-    last.remove_range(space->id, windows.lower, windows.upper);
-  }
-  retention::TierMarks::append(retention_.records(), id, next, last);
-  EC_TRY(engine_.write(last, Durability::Sync));
-  retention_.marks().set(id, next);
   return ok();
 }
 
-// Since the rule has other tiers than before, the mark may lie within a window of theirs.
-Status TierMaker::go_on_behind(const TierMark& mark, const Task& task,
-                               std::span<const catalog::TierSpace> tiers,
-                               const ReadOptions& options, WindowBatch& windows) {
-  if (mark.before_ns == INT64_MIN) return ok();
-  for (std::size_t i = 0; i < tiers.size(); ++i) {
-    const std::int64_t begin_ns = query::window_start(mark.before_ns, tiers[i].every_ns);
+// TierMaker on a full drive: storage.on-full = "thin-oldest".
+
+// When the first window of all is whole: before that time there is something to make room with.
+// None: there is nothing.
+std::optional<std::int64_t> TierMaker::first_due_ns(std::int64_t limit_ns, std::string& why) {
+  std::optional<std::int64_t> first_due_ns;
+  why = "no rule of retention has tiers that readings could become windows of";
+  each_series([&](const catalog::SeriesEntry& series) {
+    const wire::Keeping keeping = retention_.keeping(series);
+    if (keeping.tiers.empty() || series.id.sensor > catalog::kTierSensorMax) return;
+    if (!first_due_ns) why = "all readings whose rule has tiers are windows, but for the newest";
+    const auto first = first_ns(series, limit_ns);
+    if (!first.ok()) {
+      why = first.status().message();
+      return;
+    }
+    const std::int64_t every_ns = keeping.tiers.back().every_ns;
     std::int64_t end_ns = 0;
-    if (begin_ns == mark.before_ns || __builtin_add_overflow(begin_ns, tiers[i].every_ns, &end_ns))
-      continue;
-    EC_ASSIGN_OR_RETURN(const auto begun,
-                        query::TierWindows::open(engine_, tiers[i], task.series.id, begin_ns,
-                                                 end_ns, query::kAllTierColumns, options));
-    if (begun->valid()) windows.go_on(i, begun->window());
-  }
-  return ok();
+    if (!*first ||
+        __builtin_add_overflow(query::window_start(**first, every_ns), every_ns, &end_ns))
+      return;
+    if (end_ns <= limit_ns) first_due_ns = std::min(first_due_ns.value_or(end_ns), end_ns);
+  });
+  return first_due_ns;
 }
 
-// Whether there is more of the series to do.
-Result<bool> TierMaker::make_piece(const Task& task, std::span<const catalog::TierSpace> tiers) {
-  const erase::Fences::Pass pass = fences_.enter();
-  ReadOptions options;
-  options.snapshot = engine_.snapshot();
-  options.fill_cache = false;
-  options.large_value_bytes = query::kLargeTextBytes;
-  const auto row = catalog_.select_rows(
-      task.series.namespace_name,
-      wire::Selector{wire::escape_name(task.series.device), wire::escape_name(task.series.sensor)});
-  const auto found = row.size() == 1 ? catalog_.series_at(row.front())
-                                     : Result<catalog::SeriesEntry>(not_found("erased"));
-  if (!found.ok() || !(found->id == task.series.id)) return false;  // erased meanwhile
-  query::SeriesScan scan(engine_, catalog_, row, {INT64_MIN, task.before_ns}, options);
-  EC_ASSIGN_OR_RETURN(const bool is_there, scan.next_series());
-  if (!is_there || (!scan.valid() && scan.status().ok() && scan.damaged().of_series.empty()))
-    return false;
-  WriteBatch batch;
-  batch.set_makes_room();
-  std::vector<query::TierWindow> made;
-  WindowBatch windows(task.series.id, tiers, batch, events_.made ? &made : nullptr);
-  const TierMark before = retention_.marks().find(task.series.id);
-  EC_TRY(go_on_behind(before, task, tiers, options, windows));
-  std::uint64_t readings = 0;
-  std::int64_t piece_last_ns = INT64_MIN;  // of the coarsest window that is open
-  std::int64_t before_ns = task.before_ns;
-  while (scan.valid()) {
-    const std::int64_t time_ns = scan.time_ns();
-    if (time_ns > piece_last_ns) {
-      if (windows.windows() >= kPieceWindows || readings >= kPieceReadings) {
-        before_ns = piece_last_ns + 1;
-        break;
-      }
-      piece_last_ns = windows.coarsest_last_ns(time_ns);
-    }
-    const wire::Numbers numbers = scan.numbers();
-    if (!scan.valid()) break;
-    std::size_t count = 1;
-    if (numbers.empty()) {
-      wire::Value value;
-      EC_TRY(scan.value(value));
-      windows.add(scan.time_ns(), value);
-    } else {
-      count = numbers.count_within(INT64_MIN, windows.finest_last_ns(numbers.times_ns.front()));
-      windows.add(numbers.first(count));
-    }
-    readings += count;
-    scan.skip(count);
+// Readings of rules without tiers are as old, and stay: then later ones have to go.
+retention::Thinned TierMaker::thin_oldest(std::uint64_t value_bytes, std::int64_t limit_ns) {
+  const MutexLock passing(pass_mutex_);
+  retention::Thinned thinned;
+  const auto first_due_ns = this->first_due_ns(limit_ns, thinned.left);
+  if (!first_due_ns) return thinned;
+  EvictionRequest request;
+  request.limit_ns = limit_ns;
+  for (const std::string& name : catalog_.namespaces()) {
+    const auto info = engine_.find_namespace(name);
+    if (info.ok() && !name.starts_with('_')) request.namespaces.push_back(info->id);
   }
-  EC_TRY(scan.status());
-  if (!scan.damaged().of_series.empty()) {
-    return damaged(task.series);
+  const TierStatus before = status();
+  Status problem;
+  std::uint64_t going_bytes = 0;
+  for (request.value_bytes = value_bytes;; request.value_bytes *= 2) {
+    const Eviction plan = engine_.plan_eviction(request);
+    const bool is_all = plan.value_bytes < request.value_bytes / 2 || plan.before_ns >= limit_ns;
+    thinned.before_ns = is_all ? limit_ns : plan.before_ns;
+    if (thinned.before_ns >= *first_due_ns)
+      problem = do_due({.thin_ns = thinned.before_ns}, going_bytes);
+    const bool is_enough = status().readings > before.readings && going_bytes >= value_bytes / 2;
+    if (is_all || is_stopping() || is_enough) break;
   }
-  windows.finish();
-  const catalog::SeriesId& id = task.series.id;
-  const TierMark mark{before_ns, before.erased_ns, lengths_of(task.keeping.tiers)};
-  retention::TierMarks::append(retention_.records(), id, mark, batch);
-  const KeyRange gone = readings_before(id, before_ns);
-  batch.remove_range(id.namespace_id, gone.lower, gone.upper);
-  if (unsent_ != nullptr) EC_TRY(unsent_->leave_thinned(*found, before_ns, batch));
-  EC_TRY(engine_.write(batch, Durability::Sync));
-  retention_.marks().set(id, mark);
-  if (unsent_ != nullptr) unsent_->left_thinned();
-  if (events_.made) events_.made(*found, made);
-  held_ = engine_.held_snapshots();
-  hidden_ns_ = engine_.expiry_now_ns();
-  {
-    const MutexLock lock(mutex_);
-    status_.windows += windows.windows();
-    status_.readings += readings;
-  }
-  return before_ns < task.before_ns;
+  retention_.tell_marks();
+  const TierStatus after = status();
+  thinned.readings = after.readings - before.readings;
+  thinned.windows = after.windows - before.windows;
+  thinned.value_bytes = going_bytes;
+  if (!problem.ok()) thinned.left = problem.message();
+  return thinned;
+}
+
+bool TierMaker::is_going(bool is_urgent) {
+  const MutexLock passing(pass_mutex_);
+  static_cast<void>(erase_hidden(!is_urgent).ok());  // it is tried again
+  return !retention_.marks().waiting(1).empty() || engine_.stats().erasure.pending_ranges > 0;
 }
 
 }  // namespace edgecase::tiers

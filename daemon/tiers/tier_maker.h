@@ -1,5 +1,6 @@
 // Makes the tiers of retention: once readings are older than their rule keeps them as they came,
-// they become windows of each of its tiers, in one pass, and go (retention/TIERS.md).
+// they become windows of each of its tiers, in one pass, and go (retention/TIERS.md). Which series,
+// and when; of one series SeriesWindows makes them.
 //
 //   gate closed for an instant: late readings are refused from here on
 //     ▼
@@ -28,7 +29,6 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -37,23 +37,15 @@
 #include "catalog/tier_spaces.h"
 #include "edgecase/engine.h"
 #include "edgecase/mutex.h"
-#include "edgecase/write_batch.h"
 #include "erase/fences.h"
-#include "query/aggregator.h"
-#include "query/tier_windows.h"
 #include "retention/eviction.h"
 #include "retention/retention_service.h"
-#include "wire/reading.h"
+#include "tiers/series_windows.h"
 
 namespace edgecase::tiers {
 
-class WindowBatch;
-
 // Readings stay up to this part of their retention longer, so that they go in few steps.
 inline constexpr std::int64_t kStepShare = 16;
-// One piece ends with the first window of the coarsest tier behind so many.
-inline constexpr std::uint64_t kPieceWindows = 4'000;
-inline constexpr std::uint64_t kPieceReadings = 500'000;
 // Series that are announced to the gate at once.
 inline constexpr std::size_t kSeriesAtOnce = 500;
 inline constexpr std::int64_t kLookNs = 1'000'000'000;
@@ -72,9 +64,7 @@ struct TierStatus {
 // Called on the thread, none under a lock; `problem` again only when it changes.
 struct TierEvents {
   std::function<void(const std::string& problem)> left = {};
-  // Windows that are durable, of readings of this series that have gone.
-  std::function<void(const catalog::SeriesEntry& series, std::span<const query::TierWindow> made)>
-      made = {};
+  WindowsMade made = {};
 };
 
 class TierMaker final : public retention::Thinning {
@@ -87,7 +77,10 @@ class TierMaker final : public retention::Thinning {
 
   // What waits stays as it came, and what goes is told; null: nothing waits. Outlives the thread.
   // Before start().
-  void spare(retention::UnsentReadings* unsent) { unsent_ = unsent; }
+  void spare(retention::UnsentReadings* unsent) {
+    unsent_ = unsent;
+    windows_.spare(unsent);
+  }
   void start() EC_EXCLUDES(mutex_);
   // Returns once the piece under way is done. Idempotent.
   void stop() EC_EXCLUDES(mutex_);
@@ -128,12 +121,6 @@ class TierMaker final : public retention::Thinning {
                                                std::int64_t before_ns);
   Status do_all(std::vector<Task>& tasks) EC_REQUIRES(pass_mutex_);
   Status make(const Task& task) EC_REQUIRES(pass_mutex_);
-  Status follow_rule(const Task& task, const retention::TierMark& mark) EC_REQUIRES(pass_mutex_);
-  Status go_on_behind(const retention::TierMark& mark, const Task& task,
-                      std::span<const catalog::TierSpace> tiers, const ReadOptions& options,
-                      WindowBatch& windows);
-  Result<bool> make_piece(const Task& task, std::span<const catalog::TierSpace> tiers)
-      EC_REQUIRES(pass_mutex_);
   std::optional<std::int64_t> first_due_ns(std::int64_t limit_ns, std::string& why);
   // `waits`: for who still reads what is hidden.
   Status erase_hidden(bool waits) EC_REQUIRES(pass_mutex_);
@@ -144,6 +131,7 @@ class TierMaker final : public retention::Thinning {
   retention::RetentionService& retention_;
   erase::Fences& fences_;
   const TierEvents events_;
+  SeriesWindows windows_;
   retention::UnsentReadings* unsent_ = nullptr;
 
   Mutex pass_mutex_;  // held for a pass, over I/O
@@ -155,58 +143,6 @@ class TierMaker final : public retention::Thinning {
   bool stopping_ EC_GUARDED_BY(mutex_) = false;
   TierStatus status_ EC_GUARDED_BY(mutex_);
   std::thread thread_;
-};
-
-// One window, as a tier keeps it of a series.
-void put_window(const catalog::TierSpace& tier, const catalog::SeriesId& series,
-                const query::TierWindow& window, WriteBatch& batch);
-
-// Makes windows of the readings of one series, in all its tiers at once, and puts them into a
-// batch. Readings come in the order of time; each tier has one window open. One thread.
-class WindowBatch {
- public:
-  // `tiers`: the finest first, each a multiple of the one before. `made`: where windows go, too.
-  WindowBatch(const catalog::SeriesId& series, std::span<const catalog::TierSpace> tiers,
-              WriteBatch& batch, std::vector<query::TierWindow>* made = nullptr);
-
-  // Before anything else: what the tier with that number has already of the window that goes on.
-  void go_on(std::size_t tier, const query::TierWindow& window);
-
-  // Where the finest window that holds `time_ns` ends: its last instant.
-  std::int64_t finest_last_ns(std::int64_t time_ns) const;
-  // The same of the coarsest.
-  std::int64_t coarsest_last_ns(std::int64_t time_ns) const;
-
-  // Numbers of one window of the finest tier.
-  void add(const wire::Numbers& numbers);
-  void add(std::int64_t time_ns, const wire::Value& value);
-  // A window of a finer tier than all of these.
-  void add(const query::TierWindow& window);
-  // Puts what is open.
-  void finish();
-  // Windows that were put.
-  std::uint64_t windows() const { return windows_; }
-
- private:
-  struct Open {
-    catalog::TierSpace tier;
-    std::vector<query::Aggregator> columns;  // of TierColumn, but for Numbers
-    bool is_open = false;
-    std::int64_t begin_ns = 0;
-    std::int64_t last_ns = 0;
-    std::uint64_t numbers = 0;
-  };
-
-  static void begin(Open& open, std::int64_t time_ns);
-  // Puts windows that do not hold the time, and opens others.
-  void turn_to(std::int64_t time_ns);
-  void put(Open& open);
-
-  const catalog::SeriesId series_;
-  WriteBatch& batch_;
-  std::vector<query::TierWindow>* const made_;
-  std::vector<Open> tiers_;
-  std::uint64_t windows_ = 0;
 };
 
 }  // namespace edgecase::tiers

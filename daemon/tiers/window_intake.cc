@@ -11,7 +11,7 @@
 #include "query/cursors.h"
 #include "query/series_scan.h"
 #include "query/tier_windows.h"
-#include "tiers/tier_maker.h"
+#include "tiers/series_windows.h"
 #include "wire/json_text.h"
 #include "wire/reading.h"
 #include "wire/time_text.h"

@@ -109,7 +109,7 @@ BUGS = {
         "           (planted(PlantedSource::StatisticsErased) || hidden_.empty() ||\n"
         "            !hidden_.touches(group_.first, group_.last)) &&\n"),
     "RawGoneEarly": (
-        "tier_maker.cc",
+        "series_windows.cc",
         "  EC_TRY(engine_.write(batch, Durability::Sync));\n  retention_.marks().set(id, mark);\n",
         "  if (planted(PlantedSource::RawGoneEarly)) {\n"
         "    WriteBatch early;\n"
@@ -118,12 +118,12 @@ BUGS = {
         "  }\n"
         "  EC_TRY(engine_.write(batch, Durability::Sync));\n  retention_.marks().set(id, mark);\n"),
     "TierTwice": (
-        "tier_maker.cc",
+        "series_windows.cc",
         "  batch.remove_range(id.namespace_id, gone.lower, gone.upper);\n",
         "  if (!planted(PlantedSource::TierTwice))\n"
         "    batch.remove_range(id.namespace_id, gone.lower, gone.upper);\n"),
     "MarkLate": (
-        "tier_maker.cc",
+        "series_windows.cc",
         "  retention::TierMarks::append(retention_.records(), id, mark, batch);\n"
         "  const KeyRange gone",
         "  WriteBatch late;\n"
