@@ -1,7 +1,7 @@
-// Notes of an answer of the daemon, beside its body: readings that it leaves out or does not tell,
-// a report behind the body, what was taken and is not there. DaemonClient tells them of each
-// answer; people read them on stderr, and they decide the exit code of a command that is done but
-// for that. A command is one thread.
+// Answers of the daemon, as people are told of them. Beside the body: readings that an answer
+// leaves out or does not tell, a report behind it, what was taken and is not there; DaemonClient
+// tells it of each answer, on stderr, and it decides the exit code of a command that is done but
+// for that. And the page that `status` makes of the daemon's. A command is one thread.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +9,8 @@
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include <nlohmann/json_fwd.hpp>
 
 namespace edgecase::cli {
 
@@ -58,5 +60,19 @@ struct Losses {
   // "3 are older than their rule keeps", a line each; empty where there are none.
   std::vector<std::string> texts() const;
 };
+
+// A summary of the daemon's status as a page for people: what is wrong first, then a line for each
+// part of the house; at most kSummaryLinesMax lines. Read without trust: what is missing is not
+// said. Pure functions; `status` uses them.
+
+inline constexpr std::size_t kSummaryLinesMax = 14;
+inline constexpr std::size_t kProblemLinesMax = 4;
+
+// `status` is the document of /api/v1/status. A sentence for each thing that somebody has to look
+// at, the worst first.
+std::vector<std::string> status_problems(const nlohmann::ordered_json& status);
+
+// Lines with their ends. Beyond kProblemLinesMax problems the last of these lines counts the rest.
+std::string status_summary(const nlohmann::ordered_json& status);
 
 }  // namespace edgecase::cli

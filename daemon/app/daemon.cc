@@ -20,6 +20,7 @@
 #include "ingest/redating.h"
 #include "mqtt/listener/mqtt_listener.h"
 #include "mqtt/mqtt_source.h"
+#include "mqtt/rule_trial.h"
 #include "mqtt/topic_rule.h"
 #include "observe/logger.h"
 #include "query/query_service.h"
@@ -225,15 +226,15 @@ Status Daemon::start_mqtt_listener(State& state, observe::Logger& logger) {
   return ok();
 }
 
-void Daemon::make_tiers(State& state, observe::Logger& logger) {
-  tell_tiers(state.settings.storage, state.retention->has_tiers(), logger);
-  tiers::TierEvents events = tier_events(logger);
+void Daemon::make_tiers(State& state) {
+  tell_tiers(state.settings.storage, state.retention->has_tiers(), state.logger);
+  tiers::TierEvents events = tier_events(state.logger);
   events.made = [&state](const auto& s, auto w) { state.ingest->feed().publish_windows(s, w); };
   state.tiers = std::make_unique<tiers::TierMaker>(*state.engine, *state.catalog, *state.retention,
                                                    state.erase->fences(), std::move(events));
 }
 
-void Daemon::make_eviction(State& state, observe::Logger& logger) {
+void Daemon::make_eviction(State& state) {
   const config::StorageSettings& storage = state.settings.storage;
   const bool is_thinning = storage.on_full == "thin-oldest";
   state.eviction = std::make_unique<retention::Eviction>(
@@ -245,11 +246,11 @@ void Daemon::make_eviction(State& state, observe::Logger& logger) {
                                .values_directory = storage.values,
                                .thinning = is_thinning ? state.tiers.get() : nullptr,
                                .keep_free_bytes = is_thinning ? storage.keep_free_bytes : 0,
-                               .events = eviction_events(*state.audit, logger)});
+                               .events = eviction_events(*state.audit, state.logger)});
   state.ingest->refuse_evicted(state.eviction.get());
 }
 
-Status Daemon::make_redating(State& state, observe::Logger& logger) {
+Status Daemon::make_redating(State& state) {
   EC_ASSIGN_OR_RETURN(state.undated,
                       ingest::UndatedPeriods::open(*state.engine, state.clock, system_random(),
                                                    this_boot_id(system_random())));
@@ -261,29 +262,25 @@ Status Daemon::make_redating(State& state, observe::Logger& logger) {
                             .fences = state.erase->fences(),
                             .periods = *state.undated,
                             .eviction = state.eviction.get(),
-                            .events = redating_events(*state.audit, logger)});
+                            .events = redating_events(*state.audit, state.logger)});
   state.redating->start();
   return ok();
 }
 
-Result<std::unique_ptr<Daemon>> Daemon::start(const config::Configuration& configuration,
-                                              observe::Logger& logger, observe::Metrics& metrics) {
-  auto owned = std::make_unique<State>(configuration.settings, logger, metrics);
-  State& state = *owned;
+Status Daemon::open_store(State& state, const config::Configuration& configuration) {
   const config::LimitSettings& limits = state.settings.limits;
-
   state.executor = make_thread_executor();
   const Environment environment{posix_file_system(), state.engine_clock, system_random(),
                                 *state.executor, state.events};
-  EC_ASSIGN_OR_RETURN(state.engine, open_engine(configuration, environment, logger));
+  EC_ASSIGN_OR_RETURN(state.engine, open_engine(configuration, environment, state.logger));
   state.clock.follow(*state.engine);
   // Where nothing was ever forwarded nothing waits.
   const bool is_forwarding = !state.settings.forward.empty() ||
                              state.engine->find_namespace(forward::kForwardNamespace).ok();
   if (!is_forwarding) state.engine_clock.follow_always();
   EC_ASSIGN_OR_RETURN(state.audit,
-                      open_audit_log(state.settings, *state.engine, state.clock, logger));
-  state.expiry_watch = std::make_unique<ExpiryWatch>(logger, *state.audit);
+                      open_audit_log(state.settings, *state.engine, state.clock, state.logger));
+  state.expiry_watch = std::make_unique<ExpiryWatch>(state.logger, *state.audit);
   EC_TRY(erase::resume_jobs(*state.engine));
   const std::uint64_t catalog_bytes = share_memory(configuration.settings).catalog_bytes;
   EC_ASSIGN_OR_RETURN(state.catalog,
@@ -291,8 +288,8 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const config::Configuration& confi
                                                              .devices = limits.devices,
                                                              .series = limits.series,
                                                              .memory_bytes = catalog_bytes}));
-  tell_recovered(*state.catalog, logger);
-  tell_damage(*state.engine, *state.catalog, logger);
+  tell_recovered(*state.catalog, state.logger);
+  tell_damage(*state.engine, *state.catalog, state.logger);
   EC_ASSIGN_OR_RETURN(state.devices, catalog::DeviceIndex::open(
                                          *state.engine, {.devices = limits.devices,
                                                          .memory_bytes = catalog_bytes / 2}));
@@ -307,14 +304,19 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const config::Configuration& confi
                                                               .clock = state.clock,
                                                               .random = system_random(),
                                                               .look = look_at(state.settings)}));
-  tell_drives(*state.erase, logger);
+  tell_drives(*state.erase, state.logger);
+  return ok();
+}
+
+Status Daemon::make_services(State& state, const config::Configuration& configuration) {
+  const config::LimitSettings& limits = state.settings.limits;
   EC_ASSIGN_OR_RETURN(state.tokens,
                       auth::TokenStore::open(*state.engine, state.clock, system_random()));
   state.authenticator = std::make_unique<auth::Authenticator>(*state.tokens, state.clock,
                                                               state.settings.http.allow_insecure
                                                                   ? auth::InsecureAccess::Allowed
                                                                   : auth::InsecureAccess::Refused);
-  EC_TRY(check_reach(configuration, *state.tokens, logger));
+  EC_TRY(check_reach(configuration, *state.tokens, state.logger));
   state.ingest = std::make_unique<ingest::IngestPipeline>(
       *state.engine, *state.catalog, state.clock, state.retention.get(), state.devices.get(),
       state.audit.get(), &state.erase->fences(),
@@ -322,35 +324,34 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const config::Configuration& confi
   const auto ahead_ns = wire::parse_duration_ns(limits.time_ahead);
   state.ingest->times().limit_ahead(ahead_ns.ok() ? *ahead_ns : INT64_MAX);  // "forever"
   state.ingest->ring(&state.bell);
-  make_tiers(state, logger);
-  make_eviction(state, logger);
-  EC_TRY(make_redating(state, logger));
+  make_tiers(state);
+  make_eviction(state);
+  EC_TRY(make_redating(state));
   state.query =
       std::make_unique<query::QueryService>(*state.engine, *state.catalog, state.devices.get());
   state.query->know_rules(*state.retention);
   EC_ASSIGN_OR_RETURN(state.rejected,
                       mqtt::RejectedMessages::open(*state.engine, *state.catalog, *state.ingest,
                                                    limits.rejected_messages));
-  if (!state.settings.mqtt.broker.empty() || !state.settings.mqtt.listen.empty()) {
+  const config::MqttSettings& mqtt = state.settings.mqtt;
+  if (!mqtt.broker.empty() || !mqtt.listen.empty()) {
     EC_ASSIGN_OR_RETURN(state.device_names,
                         mqtt::DeviceNames::open(*state.engine, system_random()));
   }
-  EC_ASSIGN_OR_RETURN(std::unique_ptr<mqtt::MqttSource> source,
-                      make_source(state, state.settings.mqtt, logger));
-  mqtt::MqttSource* const client = source.get();
-  if (client != nullptr) mqtt::register_metrics(*client, metrics);
-  {
-    const MutexLock lock(state.reload_mutex);
-    state.mqtt = std::move(source);
-  }
+  EC_ASSIGN_OR_RETURN(std::unique_ptr<mqtt::MqttSource> source, make_source(state, mqtt));
+  const MutexLock lock(state.reload_mutex);
+  state.mqtt = std::move(source);
+  return ok();
+}
 
+Status Daemon::start_forwarding(State& state) {
   state.signing_key = std::make_unique<sign::SigningKey>(*state.engine, system_random());
   EC_ASSIGN_OR_RETURN(state.forwarding,
                       open_forwarding({.engine = *state.engine,
                                        .catalog = *state.catalog,
                                        .clock = state.clock,
                                        .random = system_random(),
-                                       .logger = logger,
+                                       .logger = state.logger,
                                        .bell = state.bell,
                                        .rules = state.retention.get(),
                                        .held = &state.engine_clock},
@@ -361,7 +362,18 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const config::Configuration& confi
   if (state.settings.storage.on_full != "reject") state.eviction->start();
   state.tiers->spare(&state.forwarding->unsent());
   state.tiers->start();
+  return ok();
+}
 
+Result<std::unique_ptr<Daemon>> Daemon::start(const config::Configuration& configuration,
+                                              observe::Logger& logger, observe::Metrics& metrics) {
+  auto owned = std::make_unique<State>(configuration.settings, logger, metrics);
+  State& state = *owned;
+  EC_TRY(open_store(state, configuration));
+  EC_TRY(make_services(state, configuration));
+  mqtt::MqttSource* const client = state.client();
+  if (client != nullptr) mqtt::register_metrics(*client, metrics);
+  EC_TRY(start_forwarding(state));
   const config::HttpSettings& http = state.settings.http;
   EC_ASSIGN_OR_RETURN(ListenerTls tls, listener_tls("http", tls_files(http), state.clock, logger));
   state.http_tls = tls.server;
@@ -413,16 +425,15 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const config::Configuration& confi
   return std::unique_ptr<Daemon>(new Daemon(std::move(owned)));
 }
 
-Result<std::unique_ptr<mqtt::MqttSource>> Daemon::make_source(State& state,
-                                                              const config::MqttSettings& settings,
-                                                              observe::Logger& logger) {
+Result<std::unique_ptr<mqtt::MqttSource>> Daemon::make_source(
+    State& state, const config::MqttSettings& settings) {
   return mqtt::MqttSource::create(settings, state.settings.limits,
                                   {.engine = *state.engine,
                                    .pipeline = *state.ingest,
                                    .rejected = *state.rejected,
                                    .clock = state.clock,
                                    .random = system_random(),
-                                   .logger = &logger,
+                                   .logger = &state.logger,
                                    .names = state.device_names.get()});
 }
 
@@ -435,7 +446,7 @@ Status Daemon::reload(const config::Configuration& fresh) {
   mqtt::MqttSource* const running = state.client();
   std::unique_ptr<mqtt::MqttSource> source;
   if (changes.of_source && running != nullptr) {
-    EC_ASSIGN_OR_RETURN(source, make_source(state, client, state.logger));
+    EC_ASSIGN_OR_RETURN(source, make_source(state, client));
   }
   EC_TRY(state.http->reload(fresh.settings));
   if (state.http_tls) EC_TRY(state.http_tls->change(tls_files(fresh.settings.http)));

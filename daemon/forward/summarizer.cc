@@ -1,4 +1,4 @@
-#include "forward/target.h"
+#include "forward/summarizer.h"
 
 #include <algorithm>
 #include <set>

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "auth/hashing.h"
+#include "forward/batch_reader.h"
 #include "forward/series_names.h"
-#include "forward/target.h"
 #include "forward/windows.h"
 
 namespace edgecase::forward {

@@ -171,7 +171,7 @@ class WindowsThere {
                          const std::string& sensor) const = 0;
 };
 
-class BatchReader;  // target.h
+class BatchReader;  // batch_reader.h
 
 // Sends one target what it is owed as windows (thinned.h): series after series in the order of
 // their numbers, of each the windows of its tiers, as columns. A target that has `every` gets

@@ -177,15 +177,10 @@ Result<erase::Certificate> begin(HttpContext& context, const Call& call,
   return erase_and_wait(context, call.principal(), request, everything, wait_ns, &left);
 }
 
-// What is done can be shown to whoever asked for it. On a drive that takes no writes no key is made
-// for that.
-Json signed_certificate(HttpContext& context, const Call& call,
-                        const erase::Certificate& certificate) {
+Json told_certificate(HttpContext& context, const Call& call,
+                      const erase::Certificate& certificate) {
   Json json = certificate_json(context, certificate);
-  const bool is_done = certificate.state == erase::ErasureState::Done;
-  if (!is_done || !context.parts.engine.stats().refused.ok()) return json;
-  const Result<Bytes> secret = signing_secret(context, call);
-  if (secret.ok()) static_cast<void>(add_signature(context, *secret, json).ok());
+  sign_certificate(context, call, certificate.state, json);
   return json;
 }
 
@@ -203,7 +198,7 @@ Result<Json> one_certificate(HttpContext& context, const Call& call) {
   EC_ASSIGN_OR_RETURN(const erase::Certificate found, wait_for(context, number, wait_ns));
   const Status administers = auth::authorize_administration(call.principal());
   if (!administers.ok() && found.asked_by != call.principal().name) return administers;
-  return signed_certificate(context, call, found);
+  return told_certificate(context, call, found);
 }
 
 // {"erasures","fences","refused_readings"}: the newest kListedMax, a few of them in memory at once.
@@ -279,7 +274,7 @@ void post_erase(HttpContext& context, Call& call) {
   call.exchange.audit.detail = "erasure " + std::to_string(certificate->number);
   call.exchange.audit.count = certificate->readings.value_or(0);
   call.answer_json(certificate->state == erase::ErasureState::Done ? 200 : 202,
-                   wire::dump(signed_certificate(context, call, *certificate)));
+                   wire::dump(told_certificate(context, call, *certificate)));
 }
 
 Result<Json> get_erase_preview(HttpContext& context, const Call& call) {

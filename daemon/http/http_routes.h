@@ -290,9 +290,11 @@ void answer_with(HttpContext& context, Call& call) {
 Result<std::vector<catalog::DeviceChange>> decode_descriptions(
     std::string_view body, const std::string& default_namespace);
 
-// For answers that are kept and shown to others. The log knows a new key before anything is signed
-// by it. Unsupported: nothing is signed here.
-Result<Bytes> signing_secret(HttpContext& context, const Call& call);
+// Signs what is done, for whoever asked for it to show (signed_answers.cc). On a drive that takes
+// no writes no key is made for that: it stays unsigned.
+void sign_certificate(HttpContext& context, const Call& call, erase::ErasureState state,
+                      wire::Json& certificate);
+
 // One of several changes of a request, recorded as its command is: that it begins, and what became
 // of it. Without a log, or with the mode off, nothing is done.
 class RecordedChange {
@@ -316,9 +318,6 @@ Result<erase::Certificate> erase_and_wait(HttpContext& context, const auth::Prin
                                           erase::Everything everything, std::int64_t wait_ns,
                                           std::vector<wire::LeftSelector>* left = nullptr);
 inline constexpr std::int64_t kErasureWaitNs = 10'000'000'000;  // where nobody says more
-
-// Adds `signature`; returns what was signed.
-Result<std::string> add_signature(HttpContext& context, const Bytes& secret, wire::Json& answer);
 
 // What the face puts into the audit log: reads, changes, and whatever was denied. Readings that are
 // stored are recorded where that happens, by the pipeline. Has the router call the recorder around
@@ -383,11 +382,12 @@ void begin_audit_routes(HttpContext& context);  // before the handlers
 void get_audit(HttpContext& context, Call& call);
 Result<wire::Json> get_audit_verify(HttpContext& context, const Call& call);
 std::string audit_status_json(const HttpContext& context);  // "audit" of /api/v1/status
-// admin_routes.cc:
+// token_routes.cc:
 void get_tokens(HttpContext& context, Call& call);
 void post_token(HttpContext& context, Call& call);
 void delete_token(HttpContext& context, Call& call);
 void register_token_metrics(HttpContext& context);
+// signed_answers.cc:
 void get_report(HttpContext& context, Call& call);
 Result<wire::Json> get_report_key(HttpContext& context, const Call& call);
 // backup_routes.cc:

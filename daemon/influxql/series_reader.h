@@ -1,10 +1,9 @@
 // The readings of one series as values of a type, some at once: where many series are read side by
-// side, none keeps its scan open meanwhile. And the account of what a SELECT reads so. One thread.
+// side, none keeps its scan open meanwhile. One thread.
 #pragma once
 
 #include <cstdint>
 #include <optional>
-#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -19,81 +18,6 @@
 #include "wire/tiers.h"
 
 namespace edgecase::influxql {
-
-class SeriesReader;
-
-// Whether what was answered is still of use to what is answered later, as sums are.
-enum class Keeps : unsigned char { Nothing, Group };
-
-// How much one SELECT reads, of which readings what it holds was made, and what could not be read.
-// All that read for the statement share one, which outlives them.
-class ReadingAccount {
- public:
-  ReadingAccount(query::QueryService& service, const Asking& asking)
-      : service_(service),
-        asking_(asking),
-        spending_(asking.limits.windows, asking.limits.held_bytes) {}
-
-  query::QueryService& service() const { return service_; }
-  const Asking& asking() const { return asking_; }
-  Spending& spending() { return spending_; }
-  // Once a function is asked for, in whichever statement.
-  void set_keeps(Keeps keeps) { keeps_ = keeps; }
-  bool is_summing() const { return keeps_ == Keeps::Group; }
-
-  // LimitReached, with InfluxDB's words.
-  Status count_points(std::uint64_t count);
-  // The metadata drive alone told of a group; it counts as one point.
-  Status count_group(std::uint64_t readings);
-  Status count_series(std::uint64_t count);
-  std::uint64_t points() const { return points_; }  // that were read
-  std::uint64_t groups() const { return groups_; }  // that were told of unread
-  std::uint64_t points_of_groups() const { return points_of_groups_; }
-  std::uint64_t series() const { return series_; }
-  // What windows of tiers stand for readings that are gone, and where none could.
-  query::TierNote& tiers() { return tiers_; }
-  const query::TierNote& tiers() const { return tiers_; }
-  // Series that are read: whoever keeps an account of it hears of each device once.
-  void tell(const std::vector<catalog::SeriesRow>& rows);
-
-  // A reader is there from its making to its end.
-  void begin(SeriesReader& reader);
-  void end(SeriesReader& reader);
-  std::size_t readers() const { return readers_.size(); }
-  // What was read for the group before is of no use any more.
-  void begin_group();
-  void leave_out(const query::LeftOut& left_out) { left_out_.add(left_out); }
-  // What was passed over, since it is damaged; of readers that are there as well.
-  query::LeftOut left_out() const;
-  bool is_damaged() const;
-
-  // What another one has read for the same statement since it told so last.
-  Status add(const query::GivenReadings& given, const query::LeftOut& left_out,
-             const query::TierNote& tiers, std::uint64_t points);
-
-  void let_go();
-  query::GivenReadings take_given();
-  bool is_given_revoked();
-
- private:
-  query::GivenReadings held() const;
-
-  query::QueryService& service_;
-  const Asking asking_;
-  Spending spending_;
-  Keeps keeps_ = Keeps::Nothing;
-  std::uint64_t points_ = 0, series_ = 0;
-  std::uint64_t groups_ = 0, points_of_groups_ = 0;
-  query::TierNote tiers_;
-  std::set<std::pair<NamespaceId, std::uint32_t>> told_;  // devices
-  std::vector<SeriesReader*> readers_;
-  query::LeftOut left_out_;
-  // What readers that are gone have read: for this group, and for those before it since the last
-  // take_given().
-  query::GivenReadings closed_, before_;
-  std::uint64_t seen_ = UINT64_MAX;  // revocations
-  bool is_revoked_ = false;          // something that is held
-};
 
 // A column of the windows that a tier keeps of a series.
 struct TierField {

@@ -1,4 +1,4 @@
-#include "ingest/ingest_pipeline.h"
+#include "ingest/device_rates.h"
 
 #include <algorithm>
 

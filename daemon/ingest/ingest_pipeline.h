@@ -4,21 +4,18 @@
 
 #include <atomic>
 #include <cstdint>
-#include <optional>
 #include <span>
-#include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
 #include "audit/audit_log.h"
 #include "auth/authorize.h"
 #include "catalog/catalog.h"
 #include "catalog/device_index.h"
-#include "catalog/names.h"
 #include "edgecase/engine.h"
 #include "edgecase/machine.h"
-#include "edgecase/mutex.h"
 #include "erase/fences.h"
+#include "ingest/device_rates.h"
+#include "ingest/ingest_request.h"
 #include "ingest/outcome.h"
 #include "ingest/reading_feed.h"
 #include "ingest/reading_times.h"
@@ -26,168 +23,6 @@
 #include "retention/retention_service.h"
 
 namespace edgecase::ingest {
-
-// Limits how many readings a second each device may bring: a token bucket a device, of
-// `limits.device-rate` tokens a second, at most `limits.device-burst` of them kept.
-//
-// A batch is never cut in two, so one that finds a token is taken whole, and its device owes the
-// rest: until that is paid off, nothing more is taken of it. On the average nobody gets more than
-// the rate, and no batch is too large ever to be taken. Devices that owe nothing and have spent
-// nothing take no memory; the buckets of others never pass `devices_max`: what comes on top shares
-// one bucket.
-//
-// Thread-safe. Times are of the boot clock.
-
-struct DeviceRateLimits {
-  std::uint32_t per_second = 0;  // 0: no limit
-  std::uint32_t burst = 10'000;
-  std::uint32_t devices_max = 20'000;
-};
-
-// For people and headers: rounded up.
-constexpr std::int64_t whole_seconds(std::int64_t ns) {
-  return (ns + 999'999'999) / 1'000'000'000;
-}
-
-// One request that may come in several pieces: a device that was taken once is taken to its end.
-struct Pacing {
-  std::unordered_set<std::uint64_t> taken;  // devices
-  std::int64_t owed_ns = 0;  // where it was refused: how long until it may come again
-};
-
-class DeviceRates {
- public:
-  explicit DeviceRates(const DeviceRateLimits& limits);
-
-  bool is_on() const { return interval_ns_ != 0; }
-  const DeviceRateLimits& limits() const { return limits_; }
-
-  // How long the one of these devices that owes the most still does; 0: none owes anything.
-  std::int64_t owed_ns(std::span<const catalog::SeriesId> of, std::int64_t now_ns);
-  // Whether they may be taken: false where one owes that `pacing` has not seen yet.
-  bool admit(std::span<const catalog::SeriesId> of, std::int64_t now_ns, Pacing& pacing);
-  // One token for each, whether it is there or not.
-  void charge(std::span<const catalog::SeriesId> of, std::int64_t now_ns);
-
-  // Buckets that take memory.
-  std::size_t held() const;
-  // How often a batch was refused, or who brought it was made to wait.
-  std::uint64_t refused() const { return refused_.load(std::memory_order_relaxed); }
-  std::uint64_t waits() const { return waits_.load(std::memory_order_relaxed); }
-  void count_wait() { waits_.fetch_add(1, std::memory_order_relaxed); }
-
- private:
-  using Device = std::uint64_t;  // namespace and number
-  static Device device_of(const catalog::SeriesId& id) {
-    return std::uint64_t{id.namespace_id} << 32 | id.device;
-  }
-  std::int64_t owed_by(Device device, std::int64_t now_ns) EC_REQUIRES(mutex_);
-  bool has_room(std::int64_t now_ns) EC_REQUIRES(mutex_);
-  std::int64_t& bucket_of(Device device, std::int64_t now_ns) EC_REQUIRES(mutex_);
-
-  const DeviceRateLimits limits_;
-  const std::int64_t interval_ns_;  // of one token; 0: no limit
-  const std::int64_t burst_ns_;
-  std::atomic<std::int64_t> all_paid_ns_{0};  // nobody owes anything from then on
-  std::atomic<std::uint64_t> refused_{0}, waits_{0};
-
-  mutable Mutex mutex_;
-  // When the bucket is full again.
-  std::unordered_map<Device, std::int64_t> full_at_ns_ EC_GUARDED_BY(mutex_);
-  // The same of those for whom there was no room.
-  std::int64_t others_full_at_ns_ EC_GUARDED_BY(mutex_) = 0;
-  std::int64_t sweep_again_ns_ EC_GUARDED_BY(mutex_) = 0;
-};
-
-// A record of whoever brings the readings, durable with them or not at all. Borrows its bytes.
-struct RecordChange {
-  enum class Kind : std::uint8_t { Put, Remove };
-  Kind kind = Kind::Put;
-  NamespaceId namespace_id = 0;
-  ByteView key;
-  ByteView value;
-};
-
-// What waits for the next commit: a request that comes whole, or several slices of one.
-struct Gathered {
-  WriteBatch batch;
-  StoredDevices devices;  // where there is an audit log
-  std::uint64_t readings = 0;
-
-  void clear() {
-    batch.clear();
-    devices.clear();
-    readings = 0;
-  }
-};
-
-// Devices and series that readings brought and that are not durable yet.
-struct NewSeries {
-  catalog::CatalogAdditions additions;
-  std::uint64_t retention_generation = 0;  // when the first of them got its rules
-};
-
-// Memory of a request, which the next one may go on with (http/http_routes.h). One thread.
-struct IngestBuffers {
-  Gathered gathered;
-  NewSeries fresh;
-  catalog::SeriesMemo series;
-  // What belongs to the slice at hand.
-  std::vector<catalog::SeriesId> ids;
-  std::vector<std::int64_t> times;
-  ReplacedSearch replaced;
-
-  // Nothing that waits is stored.
-  void abandon() {
-    gathered.clear();
-    if (!fresh.additions.empty()) fresh.additions.clear();
-  }
-  std::size_t memory_bytes() const {
-    return gathered.batch.memory_bytes() + gathered.devices.memory_bytes() + series.memory_bytes() +
-           ids.capacity() * sizeof(ids[0]) + times.capacity() * sizeof(times[0]) +
-           replaced.memory_bytes();
-  }
-};
-
-// A request from its first slice to its end. Slices are gathered into few commits, of which only
-// the last waits for the drive; between two of them nothing but memory is touched, so that others
-// have the log to themselves meanwhile.
-//
-//   IngestRequest request(principal, &pacing, body.size(), buffers);
-//   while (decoder.next(batch)) { ...pipeline.add(request, *authorize_write(principal, batch), ...)
-//   }
-//   ...pipeline.finish(request)        // what was added is durable
-//
-// Requests of up to about 60,000 numbers are stored whole or not at all. Slices are committed as
-// they come, with those before them, where they bring many readings of new series, or values that
-// are not copied; while somebody follows what is stored; while devices are held to a rate. So a
-// part of a larger request may be stored when a later slice fails.
-//
-// One thread. Everything it refers to outlives it. Erasures wait from the first add() to the next
-// commit, or to the end.
-struct IngestRequest {
-  // `bytes` is about what the request has left to decode.
-  IngestRequest(const auth::Principal& by, Pacing* paced_by, std::size_t bytes,
-                IngestBuffers& memory);
-
-  const auth::Principal& principal;
-  Pacing* const pacing;  // null: taken, whatever its devices owe
-  IngestBuffers& buffers;
-  bool comes_whole = false;                         // as one slice, which is committed at once
-  std::span<const Author> authors = {};             // of that slice, in order
-  std::span<const RecordChange> records = {};       // written behind it, in their order
-  erase::Copied copied = {};                        // what its readings are a copy of
-  catalog::Origins origins = catalog::kOwnOrigins;  // of whom they are, where they are none
-
-  // A pass of the gate of fences: no two at once by one thread, which would wait for itself.
-  struct Inside {
-    explicit Inside(erase::Fences& fences) : pass(fences.enter()) {}
-    const erase::Fences::Pass pass;
-  };
-  std::optional<Inside> inside;
-  // Readings since the last finish().
-  std::uint64_t brought = 0, stored = 0;
-};
 
 class IngestPipeline {
  public:

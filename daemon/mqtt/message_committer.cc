@@ -1,4 +1,4 @@
-#include "mqtt/message_group.h"
+#include "mqtt/message_committer.h"
 
 #include <pthread.h>
 

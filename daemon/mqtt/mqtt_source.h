@@ -34,7 +34,7 @@
 #include "ingest/ingest_pipeline.h"
 #include "mqtt/ack_gate.h"
 #include "mqtt/broker.h"
-#include "mqtt/message_group.h"
+#include "mqtt/message_committer.h"
 #include "mqtt/repeat_filter.h"
 #include "observe/logger.h"
 #include "observe/metrics.h"

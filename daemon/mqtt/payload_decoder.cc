@@ -1,10 +1,11 @@
-#include "mqtt/topic_rule.h"
+#include "mqtt/payload_decoder.h"
 
 #include <algorithm>
 #include <optional>
 #include <unordered_map>
 #include <unordered_set>
 
+#include "mqtt/json_leaves.h"
 #include "wire/decimal.h"
 #include "wire/json_text.h"
 #include "wire/names.h"

@@ -102,7 +102,7 @@ class SeriesWindows {
         fences_(fences),
         made_(std::move(made)) {}
 
-  // Who is told of readings that go; null: nobody.
+  // `unsent` is told of readings that go; null: nobody is.
   void spare(retention::UnsentReadings* unsent) { unsent_ = unsent; }
 
   // The rule has other tiers than what lies before the mark is in: a tier that it has not any more

@@ -1,6 +1,7 @@
-#include "commands/status_command.h"
+#include "answers.h"
 
 #include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <string>

@@ -27,7 +27,7 @@
 #include "ingest/ingest_pipeline.h"
 #include "mqtt/listener/conversation.h"
 #include "mqtt/listener/session_table.h"
-#include "mqtt/message_group.h"
+#include "mqtt/message_committer.h"
 #include "mqtt/topic_names.h"
 #include "mqtt/topic_rule.h"
 #include "net/budgets.h"

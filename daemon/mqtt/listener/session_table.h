@@ -26,7 +26,7 @@
 #include "auth/authorize.h"
 #include "auth/hashing.h"
 #include "edgecase/engine.h"
-#include "ingest/ingest_pipeline.h"
+#include "ingest/ingest_request.h"
 #include "mqtt/repeat_filter.h"
 #include "observe/logger.h"
 

@@ -1,4 +1,4 @@
-#include "forward/target.h"
+#include "forward/batch_reader.h"
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,5 @@
-#include "forward/target.h"
+#include "forward/batch_reader.h"
+#include "forward/thinned.h"
 
 #include <doctest/doctest.h>
 

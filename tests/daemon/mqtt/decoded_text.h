@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "config/settings.h"
-#include "mqtt/topic_rule.h"
+#include "mqtt/payload_decoder.h"
 #include "wire/reading_format.h"
 
 namespace edgecase::test {

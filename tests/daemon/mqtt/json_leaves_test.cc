@@ -1,4 +1,4 @@
-#include "mqtt/topic_rule.h"
+#include "mqtt/json_leaves.h"
 
 #include <doctest/doctest.h>
 

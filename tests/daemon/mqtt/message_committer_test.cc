@@ -1,5 +1,5 @@
 // Groups of messages, stored one after another in a thread of its own.
-#include "mqtt/message_group.h"
+#include "mqtt/message_committer.h"
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-#include "mqtt/topic_rule.h"
+#include "mqtt/payload_decoder.h"
 
 #include <doctest/doctest.h>
 
