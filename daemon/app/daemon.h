@@ -41,14 +41,17 @@ class Daemon {
  private:
   struct State;
   explicit Daemon(std::unique_ptr<State> state);
+  // The steps of start(), in their order.
+  static Status open_store(State& state, const config::Configuration& configuration);
+  static Status make_services(State& state, const config::Configuration& configuration);
+  static Status start_forwarding(State& state);
   static std::string mqtt_status_json(const State& state);
   static Status start_mqtt_listener(State& state, observe::Logger& logger);
-  static Result<std::unique_ptr<mqtt::MqttSource>> make_source(State& state,
-                                                               const config::MqttSettings& settings,
-                                                               observe::Logger& logger);
-  static void make_tiers(State& state, observe::Logger& logger);
-  static void make_eviction(State& state, observe::Logger& logger);
-  static Status make_redating(State& state, observe::Logger& logger);
+  static Result<std::unique_ptr<mqtt::MqttSource>> make_source(
+      State& state, const config::MqttSettings& settings);
+  static void make_tiers(State& state);
+  static void make_eviction(State& state);
+  static Status make_redating(State& state);
   std::unique_ptr<State> state_;
 };
 

@@ -147,6 +147,60 @@ class Erasures::ChunkWriter {
   std::uint32_t chunks_ = 0;
 };
 
+// Names of an erasure, for those of the targets that may hold them.
+class Erasures::Planning {
+ public:
+  Planning(const std::vector<WatchedTarget>& targets, ChunkWriter& writer)
+      : targets_(targets), writer_(writer), is_concerned_(targets.size(), false) {}
+
+  Status add_device(std::string of_namespace, std::string device) {
+    ErasedName name{.is_device = true};
+    name.namespace_name = std::move(of_namespace);
+    name.device = std::move(device);
+    return add(name);
+  }
+  Status add_series(const catalog::SeriesEntry& series, bool is_of_device) {
+    const auto identity = catalog::identity_of(series);
+    return add({.is_of_device = is_of_device,
+                .namespace_name = series.namespace_name,
+                .device = series.device,
+                .sensor = series.sensor,
+                .identity = identity.ok() ? wire::encode_identity(*identity) : Bytes(),
+                .id = series.id});
+  }
+  Status add_gone(const erase::GoneName& name) {
+    return add({.is_device = name.sensor.empty(),
+                .is_gone = true,
+                .namespace_name = name.namespace_name,
+                .device = name.device,
+                .sensor = name.sensor});
+  }
+  // Targets that may hold some of them.
+  std::vector<TargetErasure> waiting() const {
+    std::vector<TargetErasure> waiting;
+    for (std::size_t i = 0; i < targets_.size(); ++i) {
+      if (is_concerned_[i]) waiting.push_back({.target = targets_[i].name});
+    }
+    return waiting;
+  }
+
+ private:
+  Status add(const ErasedName& name) {
+    bool is_any = false;
+    for (std::size_t i = 0; i < targets_.size(); ++i) {
+      const WatchedTarget& one = targets_[i];
+      const bool takes = name.is_device ? one.may_take_device(name.namespace_name, name.device)
+                                        : one.takes(name.namespace_name, name.device, name.sensor);
+      if (takes) is_any = is_concerned_[i] = true;
+    }
+    return is_any ? writer_.add(name) : ok();
+  }
+
+  const std::vector<WatchedTarget>& targets_;
+  ChunkWriter& writer_;
+  std::vector<bool> is_concerned_;
+};
+
 std::string Erasures::encode(const Entry& entry) {
   const ErasureOrder& order = entry.order;
   Json targets = Json::array();
@@ -294,33 +348,13 @@ Status Erasures::plan(const erase::PassedErasure& erasure, const catalog::Catalo
   EC_ASSIGN_OR_RETURN(const NamespaceId id, records_.made_id());
   const Bytes key = auth::make_seal_key(random_);
   ChunkWriter writer(engine_, id, erasure.number, key);
-  std::vector<bool> is_concerned(targets.size(), false);
-  const auto add = [&](const ErasedName& name, auto&& takes) -> Status {
-    bool is_any = false;
-    for (std::size_t i = 0; i < targets.size(); ++i) {
-      if (!takes(targets[i])) continue;
-      is_any = is_concerned[i] = true;
-    }
-    return is_any ? writer.add(name) : ok();
-  };
-  const auto add_device = [&](std::string of_namespace, std::string device) {
-    const ErasedName name{.is_device = true,
-                          .is_of_device = false,
-                          .is_gone = false,
-                          .namespace_name = std::move(of_namespace),
-                          .device = std::move(device),
-                          .sensor = {},
-                          .identity = {}};
-    return add(name, [&name](const WatchedTarget& one) {
-      return one.may_take_device(name.namespace_name, name.device);
-    });
-  };
+  Planning planning(targets, writer);
   if (erasure.has_all_times) {
     for (const catalog::DeviceName& each : target.only_said)
-      EC_TRY(add_device(each.namespace_name, each.device));
+      EC_TRY(planning.add_device(each.namespace_name, each.device));
     for (const erase::EraseTarget::Device& each : target.devices) {
       const auto device = catalog.device_at(each.row);
-      if (device.ok()) EC_TRY(add_device(device->namespace_name, device->device));
+      if (device.ok()) EC_TRY(planning.add_device(device->namespace_name, device->device));
     }
   }
   for (const catalog::SeriesRow row : target.series) {
@@ -329,36 +363,13 @@ Status Erasures::plan(const erase::PassedErasure& erasure, const catalog::Catalo
     if (unsent_ != nullptr)
       unsent_->count_leaving(retention::Leaving::Erased, *series, erasure.range.from_ns,
                              erasure.range.to_ns.value_or(INT64_MAX), 1);
-    const auto identity = catalog::identity_of(*series);
     const erase::EraseTarget::Device first{series->id.namespace_id, series->id.device, 0};
     const auto at = std::lower_bound(target.devices.begin(), target.devices.end(), first);
     const bool is_of_device = erasure.has_all_times && at != target.devices.end() &&
                               at->namespace_id == first.namespace_id && at->id == first.id;
-    const ErasedName name{.is_device = false,
-                          .is_of_device = is_of_device,
-                          .is_gone = false,
-                          .namespace_name = series->namespace_name,
-                          .device = series->device,
-                          .sensor = series->sensor,
-                          .identity = identity.ok() ? wire::encode_identity(*identity) : Bytes(),
-                          .id = series->id};
-    EC_TRY(add(name, [&name](const WatchedTarget& one) {
-      return one.takes(name.namespace_name, name.device, name.sensor);
-    }));
+    EC_TRY(planning.add_series(*series, is_of_device));
   }
-  for (const erase::GoneName& each : target.gone) {
-    const ErasedName name{.is_device = each.sensor.empty(),
-                          .is_of_device = false,
-                          .is_gone = true,
-                          .namespace_name = each.namespace_name,
-                          .device = each.device,
-                          .sensor = each.sensor,
-                          .identity = {}};
-    EC_TRY(add(name, [&name](const WatchedTarget& one) {
-      return name.is_device ? one.may_take_device(name.namespace_name, name.device)
-                            : one.takes(name.namespace_name, name.device, name.sensor);
-    }));
-  }
+  for (const erase::GoneName& each : target.gone) EC_TRY(planning.add_gone(each));
   EC_TRY(writer.end());
   if (writer.chunks() == 0) return ok();
   Entry entry{.order = {.number = erasure.number,
@@ -368,11 +379,7 @@ Status Erasures::plan(const erase::PassedErasure& erasure, const catalog::Catalo
                         .fence = erasure.fence,
                         .fence_to_ns = erasure.fence_to_ns,
                         .chunks = writer.chunks()},
-              .targets = {}};
-  for (std::size_t i = 0; i < targets.size(); ++i) {
-    if (is_concerned[i])
-      entry.targets.push_back({targets[i].name, ErasureStep::Waiting, {}, {}, 0});
-  }
+              .targets = planning.waiting()};
   batch.put(id, key_of(kKeys, erasure.number), key);
   batch.put(id, key_of(kOrders, erasure.number), encode(entry));
   const MutexLock lock(mutex_);

@@ -161,6 +161,7 @@ class Erasures final : public erase::ErasureRelay {
     std::vector<TargetErasure> targets = {};
   };
   class ChunkWriter;
+  class Planning;
 
   Erasures(Engine& engine, Records& records, Random& random, Clock& clock)
       : engine_(engine), records_(records), random_(random), clock_(clock) {}

@@ -115,7 +115,15 @@ class Verifier {
   using ColumnSeries = std::array<Series, wire::kWindowColumns.size()>;
   using SomeColumns = std::array<std::vector<Local>, wire::kWindowColumns.size()>;
   Result<ColumnSeries> columns_of(const catalog::SeriesEntry& entry) const;
-  // The same of a thinned target, window by window.
+  // A thinned target is compared window by window.
+  struct WholeSent {
+    std::int64_t begin_ns;
+    bool is_settled;
+  };
+  Result<std::optional<std::int64_t>> find_whole(const catalog::SeriesEntry& entry,
+                                                 const VerifyRequest& request, std::int64_t from_ns,
+                                                 std::vector<WholeSent>& whole);
+  // As compare().
   Result<std::optional<std::int64_t>> compare_windows(const catalog::SeriesEntry& entry,
                                                       const VerifyRequest& request,
                                                       std::int64_t from_ns, std::int64_t until_ns,

@@ -236,57 +236,58 @@ Result<std::int64_t> Verifier::read_span(const catalog::SeriesEntry& entry,
   return next_ns;
 }
 
+// Windows of which everything was sent, some of them. Where to go on; none: that was all.
+Result<std::optional<std::int64_t>> Verifier::find_whole(const catalog::SeriesEntry& entry,
+                                                         const VerifyRequest& request,
+                                                         std::int64_t from_ns,
+                                                         std::vector<WholeSent>& whole) {
+  const std::int64_t every_ns = windows_.every_ns();
+  retention::Leaving why = retention::Leaving::Expired;
+  const std::int64_t oldest_ns = windows_.kept_from_ns(entry.id, why);
+  std::optional<std::int64_t> rest;
+  ReadOptions options;
+  options.fill_cache = false;
+  const KeyRange keys = erase::range_of_series(entry.id, {from_ns, request.to_ns});
+  EC_ASSIGN_OR_RETURN(const auto at, engine_.scan(entry.id.namespace_id, keys, options));
+  std::optional<std::int64_t> window_ns;
+  bool is_sent = false, is_newer = false, is_settled = true;
+  const auto end_window = [&] {
+    if (window_ns && *window_ns >= oldest_ns && is_sent && !is_newer)
+      whole.push_back({*window_ns, is_settled});
+    is_sent = is_newer = false;
+    is_settled = true;
+  };
+  for (; at->valid(); at->next()) {
+    wire::ReadingKey key;
+    if (!wire::decode_reading_key(at->key(), key) || wire::is_undated_time(key.time_ns)) continue;
+    if (const std::int64_t begin_ns = window_begin_ns(key.time_ns, every_ns);
+        window_ns != begin_ns) {
+      end_window();
+      window_ns = begin_ns;
+      if (whole.size() == kWindowsAtOnce) {
+        rest = key.time_ns;
+        break;
+      }
+    }
+    (at->position() > request.upto ? is_newer : is_sent) = true;
+    is_settled = is_settled && at->position() <= request.shown;
+    if (at->position() <= request.after) is_newer = true;  // it may not have gone
+  }
+  EC_TRY(at->status());
+  if (!rest) end_window();
+  return rest;
+}
+
 Result<std::optional<std::int64_t>> Verifier::compare_windows(const catalog::SeriesEntry& entry,
                                                               const VerifyRequest& request,
                                                               std::int64_t from_ns,
                                                               std::int64_t until_ns,
                                                               VerifyPage& page) {
-  const std::int64_t every_ns = windows_.every_ns();
-  retention::Leaving why = retention::Leaving::Expired;
-  const std::int64_t oldest_ns = windows_.kept_from_ns(entry.id, why);
   EC_ASSIGN_OR_RETURN(const ColumnSeries columns, columns_of(entry));
   std::array<std::vector<Local>, wire::kWindowColumns.size()> some;
   while (true) {
-    // Windows of which everything was sent.
-    struct Whole {
-      std::int64_t begin_ns;
-      bool is_settled;
-    };
-    std::vector<Whole> whole;
-    std::optional<std::int64_t> rest;
-    {
-      ReadOptions options;
-      options.fill_cache = false;
-      const KeyRange keys = erase::range_of_series(entry.id, {from_ns, request.to_ns});
-      EC_ASSIGN_OR_RETURN(const auto at, engine_.scan(entry.id.namespace_id, keys, options));
-      std::optional<std::int64_t> window_ns;
-      bool is_sent = false, is_newer = false, is_settled = true;
-      const auto end_window = [&] {
-        if (window_ns && *window_ns >= oldest_ns && is_sent && !is_newer)
-          whole.push_back({*window_ns, is_settled});
-        is_sent = is_newer = false;
-        is_settled = true;
-      };
-      for (; at->valid(); at->next()) {
-        wire::ReadingKey key;
-        if (!wire::decode_reading_key(at->key(), key) || wire::is_undated_time(key.time_ns))
-          continue;
-        if (const std::int64_t begin_ns = window_begin_ns(key.time_ns, every_ns);
-            window_ns != begin_ns) {
-          end_window();
-          window_ns = begin_ns;
-          if (whole.size() == kWindowsAtOnce) {
-            rest = key.time_ns;
-            break;
-          }
-        }
-        (at->position() > request.upto ? is_newer : is_sent) = true;
-        is_settled = is_settled && at->position() <= request.shown;
-        if (at->position() <= request.after) is_newer = true;  // it may not have gone
-      }
-      EC_TRY(at->status());
-      if (!rest) end_window();
-    }
+    std::vector<WholeSent> whole;
+    EC_ASSIGN_OR_RETURN(const auto rest, find_whole(entry, request, from_ns, whole));
     for (const auto& window : whole) {
       const wire::ReadingKey key{entry.id.device, entry.id.sensor, window.begin_ns};
       const bool is_tiered = windows_.is_tiered(entry.id, window.begin_ns);

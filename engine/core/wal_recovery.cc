@@ -274,10 +274,16 @@ std::string WalDamage::words() const {
   return words + " are lost";
 }
 
-Result<WalContents> find_wal(FileSystem& file_system, const std::string& metadata_directory,
-                             const StoreId& store_id, std::uint64_t oldest_needed, KeyRing* keys) {
-  WalContents contents;
-  std::map<std::uint64_t, FoundLog> logs;  // by number
+namespace {
+
+// Every slot there is: the segments that may be needed by their number, the others among
+// `contents`.
+Result<std::map<std::uint64_t, FoundLog>> find_logs(FileSystem& file_system,
+                                                    const std::string& metadata_directory,
+                                                    const StoreId& store_id,
+                                                    std::uint64_t oldest_needed, KeyRing* keys,
+                                                    WalContents& contents) {
+  std::map<std::uint64_t, FoundLog> logs;
   EC_ASSIGN_OR_RETURN(const auto entries,
                       file_system.list_directory(wal_directory(metadata_directory)));
   for (const DirectoryEntry& entry : entries) {
@@ -312,6 +318,16 @@ Result<WalContents> find_wal(FileSystem& file_system, const std::string& metadat
       return corruption_in(path, ": a second WAL segment " + std::to_string(identity.number));
     }
   }
+  return logs;
+}
+
+}  // namespace
+
+Result<WalContents> find_wal(FileSystem& file_system, const std::string& metadata_directory,
+                             const StoreId& store_id, std::uint64_t oldest_needed, KeyRing* keys) {
+  WalContents contents;
+  EC_ASSIGN_OR_RETURN(auto logs, find_logs(file_system, metadata_directory, store_id, oldest_needed,
+                                           keys, contents));
   contents.highest_number = std::max(contents.highest_number, oldest_needed);
 
   // From the newest back to the oldest: what no link leads to was given up before it was used.
