@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "app/serve.h"
-#include "app/setup.h"
 #include "app/store_faults.h"
 #include "auth/token_store.h"
 #include "catalog/catalog.h"
@@ -20,7 +19,7 @@
 #include "ingest/redating.h"
 #include "mqtt/listener/mqtt_listener.h"
 #include "mqtt/mqtt_source.h"
-#include "mqtt/rule_trial.h"
+#include "mqtt/payload_decoder.h"
 #include "mqtt/topic_rule.h"
 #include "observe/logger.h"
 #include "query/query_service.h"

@@ -22,7 +22,6 @@
 #include <string>
 
 #include "app/daemon.h"
-#include "app/setup.h"
 #include "app/store_faults.h"
 #include "config/configuration.h"
 #include "config/settings.h"

@@ -1,4 +1,4 @@
-#include "app/setup.h"
+#include "app/daemon.h"
 
 #include <algorithm>
 #include <cctype>

@@ -1,10 +1,10 @@
-#include "mqtt/rule_trial.h"
-
+// Rules tried on one message: `edgecase mqtt test`, and the rule that would do where none does.
 #include <algorithm>
 #include <array>
 
 #include <nlohmann/json.hpp>
 
+#include "ingest/ingest_pipeline.h"
 #include "mqtt/payload_decoder.h"
 #include "mqtt/topic_rule.h"
 #include "wire/encoding.h"

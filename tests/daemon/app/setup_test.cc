@@ -7,7 +7,7 @@
 
 #include <doctest/doctest.h>
 
-#include "app/setup.h"
+#include "app/daemon.h"
 #include "daemon/audit/audit_room.h"
 #include "support/manual_clock.h"
 #include "support/model_engine.h"

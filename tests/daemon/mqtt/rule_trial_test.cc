@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "daemon/mqtt/mqtt_fixture.h"
-#include "mqtt/rule_trial.h"
+#include "mqtt/payload_decoder.h"
 
 using namespace edgecase;
 
