@@ -1,6 +1,7 @@
 #include "config/configuration.h"
 
 #include <doctest/doctest.h>
+#include <sys/stat.h>
 
 #include "config/settings.h"
 #include "support/temp_directory.h"
@@ -101,6 +102,23 @@ TEST_CASE("credentials: a look without them leaves out what is of no use alone")
   CHECK(settings.http.tls_cert.empty());
   CHECK(settings.http.tls_key.empty());
   CHECK(settings.mqtt.tls_cert == "/m");
+  CHECK(load_master_keys(*configuration).ok());
+}
+
+TEST_CASE("credentials: a key that everybody can read or write is none") {
+  TempDirectory directory;
+  const std::string path = directory / "key";
+  test::write_file(path, std::string(32, 'k'));
+  const auto configuration = load({{"storage.encryption-key-file", path}});
+  REQUIRE(configuration.ok());
+  for (const mode_t everybody : {mode_t{S_IROTH}, mode_t{S_IWOTH}}) {
+    CAPTURE(everybody);
+    REQUIRE(::chmod(path.c_str(), S_IRUSR | everybody) == 0);
+    const auto keys = load_master_keys(*configuration);
+    CHECK(keys.status().code() == StatusCode::InvalidArgument);
+    CHECK(keys.status().message().find("run chmod 0400 on it") != std::string::npos);
+  }
+  REQUIRE(::chmod(path.c_str(), S_IRUSR | S_IRGRP) == 0);
   CHECK(load_master_keys(*configuration).ok());
 }
 

@@ -14,7 +14,46 @@ using test::kSecond;
 using test::local;
 using test::Room;
 
+// Keeps one record, which goes with whatever is erased.
+class KeepingRelay final : public ErasureRelay {
+ public:
+  explicit KeepingRelay(Engine& engine) : engine_(engine) {
+    id_ = engine.create_namespace("_forward", {Placement::Metadata}).value();
+    WriteBatch batch;
+    batch.put(id_, "Ykept", "canary-receipt");
+    REQUIRE(engine_.write(batch, Durability::Sync).ok());
+  }
+  bool may_hold(const std::string&, const std::string&, const std::string&) const override {
+    return false;
+  }
+  Status tell_kept(const catalog::Catalog&, const EraseTarget&, TimeRange,
+                   const catalog::SpanTaker& take) const override {
+    return take(catalog::span_of_prefix(id_, "Y"));
+  }
+  Status plan(const PassedErasure&, const catalog::Catalog&, const EraseTarget&,
+              WriteBatch&) override {
+    return ok();
+  }
+  void planned(std::uint64_t) override {}
+  Status lift(std::uint64_t) override { return ok(); }
+
+ private:
+  Engine& engine_;
+  NamespaceId id_ = 0;
+};
+
 }  // namespace
+
+TEST_CASE("what is kept for targets of an erased device goes with it") {
+  Room room;
+  KeepingRelay relay(room.engine);
+  room.service->pass_on_by(&relay);
+  room.fill("cellar", "temp");
+  REQUIRE(room.holds("canary-receipt"));
+  REQUIRE(room.erase("cellar").ok());
+  CHECK_FALSE(room.holds("canary-receipt"));
+  room.service->pass_on_by(nullptr);
+}
 
 TEST_CASE("an erased device is gone with every name, and its neighbour stays") {
   Room room;

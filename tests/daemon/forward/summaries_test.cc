@@ -115,6 +115,14 @@ TEST_CASE("summaries: a receipt confirms what is the same, and is as it always w
       hub.summaries.receipt(summary, kSensors, kStore, catalog::Origins(catalog::kOwnOrigins));
   REQUIRE(receipt.ok());
   CHECK(confirms(*receipt));
+  for (const char* member : {"readings", "checksum"}) {
+    CAPTURE(member);
+    Json other = *receipt;
+    other[member] = "another";
+    CHECK_FALSE(confirms(other));
+    other.erase(member);
+    CHECK_FALSE(confirms(other));
+  }
   CHECK(sign::check_signature(*receipt).ok());
   CHECK((*receipt)["summary"] == summary);
   const auto kept = hub.summaries.list("", "");

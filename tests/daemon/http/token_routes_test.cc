@@ -288,4 +288,13 @@ TEST_CASE("tokens over HTTP: what cannot be made is refused with words") {
   CHECK(json_of(f.administer("GET", "/api/v1/tokens"))["tokens"].empty());
 }
 
+TEST_CASE("tokens over HTTP: a scope has so many selectors, and no more") {
+  TokenRoom f;
+  std::string parameters;
+  for (std::size_t i = 0; i < wire::kSelectorsMax; ++i)
+    parameters += "read=d" + std::to_string(i) + "/*&";
+  CHECK(f.administer("POST", "/api/v1/tokens?" + parameters).status == 201);
+  CHECK(f.administer("POST", "/api/v1/tokens?" + parameters + "read=e/*").status == 400);
+}
+
 }  // namespace edgecase::http::test

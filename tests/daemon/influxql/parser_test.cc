@@ -239,6 +239,7 @@ TEST_CASE("influxql: mistakes are named with their place, in InfluxDB's words") 
         Case{"CREATE RETENTION POLICY p ON d DURATION 1h", "expected REPLICATION"},
         Case{"ALTER RETENTION POLICY p ON d DURATION 1h DURATION 2h",
              "found duplicate DURATION option"},
+        Case{"ALTER RETENTION POLICY p ON d DEFAULT DEFAULT", "found duplicate DEFAULT option"},
         Case{"SELECT " + std::string(1'000, '(') + "v", "at most 64 deep"}}) {
     CAPTURE(c.text.substr(0, 80));
     const auto parsed = parse(c.text);

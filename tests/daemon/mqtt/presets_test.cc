@@ -183,6 +183,7 @@ TEST_CASE("preset tasmota: what happens, and what its own rules publish") {
       "tasmota",
       {{"stat/plug/RESULT", R"({"Button1":{"Action":"DOUBLE"}})", "plug/Button1.Action=\"DOUBLE\""},
        {"stat/plug/RESULT", R"({"Switch12":{"Action":"ON"}})", "plug/Switch12.Action=\"ON\""},
+       {"stat/plug/RESULT", R"({"Button32":{"Action":"HOLD"}})", "plug/Button32.Action=\"HOLD\""},
        {"stat/blind/RESULT", R"({"Shutter1":{"Position":47,"Direction":1,"Target":100}})",
         "blind/Shutter1.Position=47 blind/Shutter1.Direction=1 blind/Shutter1.Target=100"},
        {"stat/plug/RESULT", R"({"Time":"2026-11-20T14:00:00Z","MCP230XX_INT":{"D0":1,"MS":301}})",

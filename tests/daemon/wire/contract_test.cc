@@ -22,4 +22,7 @@ TEST_CASE("errors: what may succeed later is 503") {
 TEST_CASE("errors: JSON bodies follow the contract") {
   CHECK(wire::error_json(invalid_argument("no \"x\""), 3) ==
         R"({"error":{"code":"invalid_argument","line":3,"message":"no \"x\""}})");
+  CHECK(wire::error_json(not_found("x"), 1) ==
+        R"({"error":{"code":"not_found","line":1,"message":"x"}})");
+  CHECK(wire::error_json(not_found("x"), 0) == R"({"error":{"code":"not_found","message":"x"}})");
 }

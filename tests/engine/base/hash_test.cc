@@ -14,6 +14,7 @@ using namespace edgecase::engine;
 TEST_CASE("hash64: the numbers that lie in tables never change") {
   CHECK(hash64("") == 896837291171260478ULL);
   CHECK(hash64("a") == 5620286872552094612ULL);
+  CHECK(hash64("8 bytes!") == 6943632757982545019ULL);
   CHECK(hash64("kitchen/temp") == 9566136837851818682ULL);
   CHECK(hash64("a key of more than sixteen bytes") == 13629812269350589582ULL);
   CHECK(hash64("kitchen/temp", 1) == 15960353341267757334ULL);
