@@ -152,66 +152,33 @@ Result<Item> TableFiles::read(const ValueTableReader& table, const Wanted& wante
   return wanted.is_page ? table.read_page(wanted.pointer) : table.read(wanted.pointer);
 }
 
-namespace {
-
-bool holds(const ReadAhead& ahead, const ValuePointer& pointer) {
-  const std::uint64_t end = pointer.offset_bytes + pointer.size_bytes;
-  return ahead.file_number == pointer.file_number && pointer.offset_bytes >= ahead.offset &&
-         end >= pointer.offset_bytes && end <= ahead.offset + ahead.size;
-}
-
-ByteView bytes_of(const ReadAhead& ahead, const ValuePointer& pointer) {
-  return ByteView(ahead.bytes)
-      .substr(static_cast<std::size_t>(pointer.offset_bytes - ahead.offset), pointer.size_bytes);
-}
-
-}  // namespace
-
 // Whether what is wanted is read ahead, now or before; if not, it is to be read by itself.
 bool TableFiles::get_ahead(const ValueTableReader& table, const Wanted& wanted, ReadAhead& ahead) {
   const ValuePointer& pointer = wanted.pointer;
-  const std::uint64_t offset = pointer.offset_bytes;
-  const std::uint64_t end = offset + pointer.size_bytes;
-  if (!holds(ahead, pointer)) {
-    const std::uint64_t file_bytes = table.file().size_bytes();
-    const std::uint64_t begin = wanted.around_begin;
-    const bool fits = begin <= offset && offset <= end && end <= wanted.around_end &&
-                      wanted.around_end <= file_bytes;
-    const std::uint64_t around = fits ? wanted.around_end - begin : 0;
-    const bool follows =
-        ahead.file_number == pointer.file_number && fits && offset == ahead.expected;
-    ahead.file_number = pointer.file_number;
-    ahead.expected = end;
-    const std::uint64_t more =
-        follows ? std::min<std::uint64_t>(2 * ahead.last_size, kReadAheadMaxBytes) : 0;
-    const auto size =
-        static_cast<std::size_t>(std::min(std::max(more, around), file_bytes - begin));
-    ahead.last_size = size;
-    ahead.size = 0;
-    const bool is_alone = pointer.size_bytes >= size;
-    if (is_alone && (!wanted.is_page || !fits)) return false;
+  if (!ahead.holds(pointer)) {
+    const std::size_t size = ahead.size_to_read(pointer, wanted.around_begin, wanted.around_end,
+                                                table.file().size_bytes(), wanted.is_page);
+    if (size == 0) return false;
     count_read(table, size);
-    ahead.offset = begin;
-    if (ahead.bytes.size() < size) ahead.bytes.resize(size);
-    auto got = table.file().read(begin, size, ahead.bytes.data());
+    auto got = table.file().read(ahead.offset, size, ahead.room_for(size));
     // What was not asked for may be what failed.
-    if (!got.ok() || end > begin + *got) return false;
+    if (!got.ok() || pointer.offset_bytes + pointer.size_bytes > ahead.offset + *got) return false;
     ahead.size = *got;
   }
-  ahead.expected = end;
+  ahead.pass(pointer);
   return true;
 }
 
 Result<Item> TableFiles::read_ahead(const ValueTableReader& table, const Wanted& wanted,
                                     ReadAhead& ahead) {
   if (!get_ahead(table, wanted, ahead)) return read(table, wanted);
-  return table.check(wanted.pointer, Bytes(bytes_of(ahead, wanted.pointer)));
+  return table.check(wanted.pointer, Bytes(ahead.bytes_of(wanted.pointer)));
 }
 
 Result<ByteView> TableFiles::read_page_ahead(const ValueTableReader& table, const Wanted& wanted,
                                              CursorPage& page, ReadAhead& ahead) {
   if (!get_ahead(table, wanted, ahead)) return read_page_alone(table, wanted, page);
-  return table.take_page(wanted.pointer, bytes_of(ahead, wanted.pointer), page.opened);
+  return table.take_page(wanted.pointer, ahead.bytes_of(wanted.pointer), page.opened);
 }
 
 Result<ByteView> TableFiles::read_page_alone(const ValueTableReader& table, const Wanted& wanted,
@@ -220,16 +187,6 @@ Result<ByteView> TableFiles::read_page_alone(const ValueTableReader& table, cons
   page.opened = std::move(alone.bytes);
   return ByteView(page.opened);
 }
-
-namespace {
-
-// What was found in memory counts as read: what follows it is what the cursor wants next.
-void pass(const ValuePointer& pointer, ReadAhead* ahead) {
-  if (ahead != nullptr && ahead->file_number == pointer.file_number)
-    ahead->expected = pointer.offset_bytes + pointer.size_bytes;
-}
-
-}  // namespace
 
 TableFiles::Wanted TableFiles::wanted_item(const UMetaRecord& record) {
   const std::uint64_t offset = record.pointer.offset_bytes;
@@ -257,7 +214,7 @@ Result<std::shared_ptr<const Item>> TableFiles::latest_item(const Wanted& wanted
     if (latest->marks != nullptr) return latest;  // the cache keeps it
   } else {
     counters_.cache_hits.fetch_add(1, std::memory_order_relaxed);
-    pass(pointer, ahead);
+    if (ahead != nullptr) ahead->pass_by(pointer);
     if (latest->marks != nullptr) return latest;
     // Whoever comes again wants another series of it.
     latest = std::make_shared<const Item>(Item{latest->bytes, SeriesMarks::of(latest->contents())});
@@ -309,12 +266,11 @@ Result<ByteView> TableFiles::stored_page(const UMetaRecord& record, const PagePl
   }
   page.kept = nullptr;
   // A reader of everything finds little in the cache, and leaves nothing there.
-  const bool is_next = !fill_cache && holds(ahead, pointer);
+  const bool is_next = !fill_cache && ahead.holds(pointer);
   bool keep = false;
   if (!is_next && caches_pages()) page.kept = find_cached(pointer, fill_cache, keep);
   if (page.kept != nullptr) {
-    if (ahead.file_number == pointer.file_number)
-      ahead.expected = pointer.offset_bytes + pointer.size_bytes;
+    ahead.pass_by(pointer);
     return ByteView(page.kept->bytes);
   }
   ReadAhead* first_ahead = &ahead;
@@ -408,7 +364,7 @@ Result<std::shared_ptr<const Item>> TableFiles::find(const Wanted& wanted, bool 
   const ValuePointer& pointer = wanted.pointer;
   bool keep = false;
   if (auto cached = find_cached(pointer, fill_cache, keep)) {
-    pass(pointer, ahead);
+    if (ahead != nullptr) ahead->pass_by(pointer);
     return cached;
   }
   return load(wanted, keep, ahead);

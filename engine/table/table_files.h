@@ -2,6 +2,7 @@
 // cursors share. Thread-safe.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <iterator>
@@ -241,7 +242,52 @@ struct ReadAhead {
   std::size_t size = 0;      // they never get fewer: that would be paid for by each that is longer
   std::uint64_t expected = 0;  // where the next one begins if it follows the last one
   std::size_t last_size = 0;   // of what was read last
+
+  bool holds(const ValuePointer& pointer) const {
+    const std::uint64_t end = pointer.offset_bytes + pointer.size_bytes;
+    return file_number == pointer.file_number && pointer.offset_bytes >= offset &&
+           end >= pointer.offset_bytes && end <= offset + size;
+  }
+  ByteView bytes_of(const ValuePointer& pointer) const {
+    return ByteView(bytes).substr(static_cast<std::size_t>(pointer.offset_bytes - offset),
+                                  pointer.size_bytes);
+  }
+  // `pointer` was read.
+  void pass(const ValuePointer& pointer) { expected = pointer.offset_bytes + pointer.size_bytes; }
+  // It was found elsewhere: what follows it is what the cursor wants next.
+  void pass_by(const ValuePointer& pointer) {
+    if (file_number == pointer.file_number) pass(pointer);
+  }
+  // How much to read, from `offset` on, so that `pointer`, of which the cursor wants what lies
+  // within [around_begin, around_end), is there; 0: it is to be read by itself. Nothing is held
+  // then.
+  std::size_t size_to_read(const ValuePointer& pointer, std::uint64_t around_begin,
+                           std::uint64_t around_end, std::uint64_t file_bytes, bool is_page);
+  char* room_for(std::size_t wanted) {
+    if (bytes.size() < wanted) bytes.resize(wanted);
+    return bytes.data();
+  }
 };
+
+inline std::size_t ReadAhead::size_to_read(const ValuePointer& pointer, std::uint64_t around_begin,
+                                           std::uint64_t around_end, std::uint64_t file_bytes,
+                                           bool is_page) {
+  const std::uint64_t begin = pointer.offset_bytes;
+  const std::uint64_t end = begin + pointer.size_bytes;
+  const bool fits =
+      around_begin <= begin && begin <= end && end <= around_end && around_end <= file_bytes;
+  const std::uint64_t around = fits ? around_end - around_begin : 0;
+  const bool follows = file_number == pointer.file_number && fits && begin == expected;
+  const std::uint64_t more =
+      follows ? std::min<std::uint64_t>(2 * last_size, kReadAheadMaxBytes) : 0;
+  file_number = pointer.file_number;
+  expected = end;
+  offset = around_begin;
+  last_size = static_cast<std::size_t>(std::min(std::max(more, around), file_bytes - around_begin));
+  size = 0;
+  const bool is_alone = pointer.size_bytes >= last_size;
+  return is_alone && (!is_page || !fits) ? 0 : last_size;
+}
 
 // The page that a cursor looks at: the cache's, or among what was read ahead.
 struct CursorPage {

@@ -236,7 +236,7 @@ class SeriesGroupReader {
   // run here: adds their ordinals and bits. How many they were.
   std::size_t add_numbers(std::size_t index, Direction direction, ByteView lower, ByteView upper,
                           NumberRun& run) const;
-  // Of the runs, which were all parsed.
+  // Marks every few of the runs, which were all parsed.
   void mark_runs(SeriesMarks& marks) const;
 
  private:
@@ -257,7 +257,7 @@ class SeriesGroupReader {
   [[nodiscard]] bool take_runs(ByteView input, std::size_t first, std::size_t end);
   // The runs from a mark to the next one.
   [[nodiscard]] bool take_stretch(std::size_t mark);
-  // Of a run without short keys.
+  // The first full key of a run without short keys.
   Bytes first_key(const Run& run) const;
   // Parses the runs around entry `index`, unless they are.
   [[nodiscard]] bool hold_run_of(std::size_t index);
