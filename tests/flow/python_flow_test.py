@@ -113,6 +113,8 @@ class PythonFlow(unittest.TestCase):
                              (wanted, type(wanted), T0 + 123_456_789))
         with self.assertRaises(ValueError):
             self.board.write("numpy/large", numpy.uint64(2**64 - 1))
+        with self.assertRaisesRegex(ValueError, "NaT is no time"):
+            self.board.write("numpy/f", 1.5, numpy.datetime64("NaT"))
 
     def test_many_readings_go_in_batches_and_stream_back(self):
         count = 2 * edgecase.client.BATCH_READINGS_MAX + 7

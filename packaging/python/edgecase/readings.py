@@ -46,6 +46,8 @@ def plain(value: Any) -> Any:
     if type(value).__module__ != "numpy":
         return value
     if type(value).__name__ == "datetime64":
+        if value != value:
+            raise ValueError("NaT is no time; leave it out, and the daemon's clock counts")
         return int(value.astype("datetime64[ns]").astype("int64"))
     return value.item() if hasattr(value, "item") and getattr(value, "ndim", 0) == 0 else value
 
