@@ -195,9 +195,9 @@ TableFiles::Wanted TableFiles::wanted_item(const UMetaRecord& record) {
 
 Result<std::shared_ptr<const Item>> TableFiles::item(const UMetaRecord& record, bool fill_cache,
                                                      ReadAhead* ahead) {
-  const Wanted wanted = wanted_item(record);
-  if (!fill_cache && record.type == ItemType::SeriesGroup) return latest_item(wanted, ahead);
-  return find(wanted, fill_cache, ahead);
+  const bool is_latest = !fill_cache && record.type == ItemType::SeriesGroup;
+  return is_latest ? latest_item(wanted_item(record), ahead)
+                   : find(wanted_item(record), fill_cache, ahead);
 }
 
 Result<std::shared_ptr<const Item>> TableFiles::walked_item(const UMetaRecord& record,
@@ -215,11 +215,11 @@ Result<std::shared_ptr<const Item>> TableFiles::latest_item(const Wanted& wanted
   } else {
     counters_.cache_hits.fetch_add(1, std::memory_order_relaxed);
     if (ahead != nullptr) ahead->pass_by(pointer);
-    if (latest->marks != nullptr) return latest;
+    const bool has_room = latest_items_.takes(latest->memory_bytes() * 9 / 8);
+    if (latest->marks != nullptr || !has_room) return latest;
     // Whoever comes again wants another series of it.
     latest = std::make_shared<const Item>(Item{latest->bytes, SeriesMarks::of(latest->contents())});
   }
-  if (pointer.size_bytes > kCachedItemMaxBytes) return latest;
   latest_items_.keep(pointer.file_number, pointer.offset_bytes, latest);
   fit_cache();
   return latest;
@@ -361,10 +361,9 @@ std::shared_ptr<const Item> TableFiles::find_cached(const ValuePointer& pointer,
 
 Result<std::shared_ptr<const Item>> TableFiles::find(const Wanted& wanted, bool fill_cache,
                                                      ReadAhead* ahead) {
-  const ValuePointer& pointer = wanted.pointer;
   bool keep = false;
-  if (auto cached = find_cached(pointer, fill_cache, keep)) {
-    if (ahead != nullptr) ahead->pass_by(pointer);
+  if (auto cached = find_cached(wanted.pointer, fill_cache, keep)) {
+    if (ahead != nullptr) ahead->pass_by(wanted.pointer);
     return cached;
   }
   return load(wanted, keep, ahead);
@@ -483,6 +482,8 @@ void TableFiles::resize(std::uint64_t cache_bytes) {
     MutexLock lock(mutex_);
     cache_bytes_ = cache_bytes;
   }
+  latest_blocks_.resize(cache_bytes);
+  latest_items_.resize(cache_bytes);
   fit_cache();
 }
 

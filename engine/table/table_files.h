@@ -24,12 +24,12 @@
 
 namespace edgecase::engine {
 
+enum class CacheClass : unsigned char { Item, Records };
+
 // A bounded set of immutable objects read from files: blocks of metadata records, items and their
 // pages. Sharded CLOCK: what was asked for since the hand last passed stays, a block of records for
 // some passes more, because it leads to a hundred items and is dear to decode. Thread-safe; what is
 // handed out lives on after it was evicted.
-
-enum class CacheClass : unsigned char { Item, Records };
 
 class BlockCache {
  public:
@@ -164,9 +164,20 @@ class OpenFiles {
 template <typename T>
 class Latest {
  public:
-  // They take an eighth of `cache_bytes` at most, and one a quarter of that: larger ones are read
+  // They take a sixteenth of `cache_bytes` at most, and one a quarter of that: larger ones are read
   // anew.
-  explicit Latest(std::uint64_t cache_bytes) : bytes_max_(cache_bytes / 8) {}
+  explicit Latest(std::uint64_t cache_bytes) : bytes_max_(cache_bytes / kShare) {}
+
+  void resize(std::uint64_t cache_bytes) EC_EXCLUDES(mutex_) {
+    std::list<Kept> gone;  // destroyed after the lock is gone
+    MutexLock lock(mutex_);
+    bytes_max_ = cache_bytes / kShare;
+    shrink(gone);
+  }
+  bool takes(std::uint64_t bytes) const EC_EXCLUDES(mutex_) {
+    MutexLock lock(mutex_);
+    return bytes <= bytes_max_ / 4;
+  }
 
   // Null when it is not among them.
   std::shared_ptr<const T> find(FileNumber number, std::uint64_t offset) EC_EXCLUDES(mutex_) {
@@ -182,8 +193,8 @@ class Latest {
   void keep(FileNumber number, std::uint64_t offset, std::shared_ptr<const T> object)
       EC_EXCLUDES(mutex_) {
     const std::uint64_t bytes = object->memory_bytes();
-    if (bytes > bytes_max_ / 4) return;
-    std::list<Kept> gone;  // destroyed after the lock is gone
+    if (!takes(bytes)) return;
+    std::list<Kept> gone;
     std::list<Kept> kept;
     kept.push_front({number, offset, bytes, std::move(object)});
     MutexLock lock(mutex_);
@@ -191,8 +202,7 @@ class Latest {
       if (const auto at = each++; at->number == number && at->offset == offset) drop(at, gone);
     recent_.splice(recent_.begin(), kept);
     used_bytes_ += bytes;
-    while (recent_.size() > kCount || used_bytes_ > bytes_max_)
-      drop(std::prev(recent_.end()), gone);
+    shrink(gone);
   }
   void forget(FileNumber number) EC_EXCLUDES(mutex_) {
     std::list<Kept> gone;
@@ -215,14 +225,19 @@ class Latest {
   using Place = typename std::list<Kept>::iterator;
 
   static constexpr std::size_t kCount = 16;
+  static constexpr std::uint64_t kShare = 16;
 
   void drop(Place place, std::list<Kept>& gone) EC_REQUIRES(mutex_) {
     used_bytes_ -= place->bytes;
     gone.splice(gone.begin(), recent_, place);
   }
+  void shrink(std::list<Kept>& gone) EC_REQUIRES(mutex_) {
+    while (recent_.size() > kCount || used_bytes_ > bytes_max_)
+      drop(std::prev(recent_.end()), gone);
+  }
 
-  const std::uint64_t bytes_max_;
   mutable Mutex mutex_;
+  std::uint64_t bytes_max_ EC_GUARDED_BY(mutex_);
   std::list<Kept> recent_ EC_GUARDED_BY(mutex_);  // what was asked for last first
   std::uint64_t used_bytes_ EC_GUARDED_BY(mutex_) = 0;
 };
@@ -388,7 +403,7 @@ class TableFiles {
   std::shared_ptr<const Item> find_cached(const ValuePointer& pointer, bool fill_cache, bool& keep);
   Result<std::shared_ptr<const Item>> find(const Wanted& wanted, bool fill_cache, ReadAhead* ahead);
   Result<std::shared_ptr<const Item>> load(const Wanted& wanted, bool keep, ReadAhead* ahead);
-  // A series group that may be among the latest, or is now.
+  // A series group: from the latest, or read, and kept among them.
   Result<std::shared_ptr<const Item>> latest_item(const Wanted& wanted, ReadAhead* ahead);
   // What `read` answers of the open file; asks again once it was opened anew when its drive was
   // away.
@@ -401,7 +416,7 @@ class TableFiles {
                            const Read& read);
   // The file, if it is open, and told what will be read of it soon.
   std::shared_ptr<const ValueTableReader> expect(const ValuePointer& pointer);
-  // The cache has what neither the indexes of open tables nor the latest blocks take, nor others.
+  // The cache has what indexes, the latest blocks and items, and others leave it: half at least.
   void fit_cache() EC_EXCLUDES(mutex_);
   void count_read(const ValueTableReader& table, std::uint64_t bytes);
   Result<Item> read(const ValueTableReader& table, const Wanted& wanted);

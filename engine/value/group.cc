@@ -15,7 +15,7 @@ namespace edgecase::engine {
 
 namespace {
 
-// A reader with marks parses so many runs at most, and one search among the marks.
+// Runs between two marks, about: a reader with marks parses one stretch.
 constexpr std::size_t kRunsPerMark = 16;
 
 // What stands before the runs, which are left in `group`. `sequences` is empty without a column.
@@ -72,6 +72,7 @@ bool SeriesGroupReader::open(ByteView body, ByteView prefix, std::size_t entries
   marks_ = marks != nullptr && !marks->marks.empty() ? marks : nullptr;
   loaded_ = SIZE_MAX;
   key_run_ = SIZE_MAX;
+  stretch_ = SIZE_MAX;
   body_ = body;
   if (marks_ != nullptr) return true;
   std::uint64_t run_count = 0;
@@ -99,6 +100,8 @@ bool SeriesGroupReader::take_runs(ByteView input, std::size_t first, std::size_t
 }
 
 bool SeriesGroupReader::take_stretch(std::size_t mark) {
+  if (mark == stretch_) return true;
+  stretch_ = SIZE_MAX;
   const auto& marks = marks_->marks;
   const SeriesMarks::Mark& from = marks[mark];
   const bool is_last = mark + 1 == marks.size();
@@ -109,9 +112,12 @@ bool SeriesGroupReader::take_stretch(std::size_t mark) {
   // What the first run shares with the one before stands in its own prefix as well.
   const ByteView key = marks_->key(from);
   prefixes_.assign(key.substr(0, key.size() - std::min(key.size(), kOrdinalBytes)));
-  return take_runs(body_.substr(from.offset, end - from.offset), from.entry,
-                   is_last ? entries_ : marks[mark + 1].entry) &&
-         !runs_.empty();
+  if (!take_runs(body_.substr(from.offset, end - from.offset), from.entry,
+                 is_last ? entries_ : marks[mark + 1].entry) ||
+      runs_.empty())
+    return false;
+  stretch_ = mark;
+  return true;
 }
 
 // On entry `run` has the place of the prefix that its own may share bytes with.

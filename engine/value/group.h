@@ -219,8 +219,8 @@ struct SeriesMarks {
 
 // Reads the body of a group with GroupCodec::Series: columns; layout: value_format.h. Decodes a run
 // when an entry of it is asked for. Owned by one thread. What it answers views the body and its own
-// memory, until the next move_to(). The functions answer false when the body is malformed; then the
-// reader is finished.
+// memory, until the next move_to(), lower_bound() or open(). The functions answer false when the
+// body is malformed; then the reader is finished.
 class SeriesGroupReader {
  public:
   // `body` stays where it is while the reader is used, and so do `marks`, which are of it; without
@@ -255,7 +255,7 @@ class SeriesGroupReader {
   [[nodiscard]] bool take_run(ByteView& input, Run& run);
   // The runs of `input`, in place of those that are parsed: entries [first, end).
   [[nodiscard]] bool take_runs(ByteView input, std::size_t first, std::size_t end);
-  // The runs from a mark to the next one.
+  // The runs from a mark to the next one, unless they are parsed.
   [[nodiscard]] bool take_stretch(std::size_t mark);
   // The first full key of a run without short keys.
   Bytes first_key(const Run& run) const;
@@ -276,7 +276,8 @@ class SeriesGroupReader {
 
   Bytes namespace_prefix_;
   ByteView body_;
-  const SeriesMarks* marks_ = nullptr;  // null: runs_ are all there are, else those of a stretch
+  const SeriesMarks* marks_ = nullptr;  // null: runs_ are all there are
+  std::size_t stretch_ = SIZE_MAX;      // else those from this mark on; SIZE_MAX: none are parsed
   Bytes prefixes_;
   std::vector<Run> runs_;
   std::size_t entries_ = 0;
@@ -287,7 +288,7 @@ class SeriesGroupReader {
   std::vector<ByteView> short_keys_;
   bool one_class_ = true;
   ValueClass class_ = ValueClass::Delete;
-  std::vector<std::uint64_t> classes_;  // empty when there is one
+  std::vector<std::uint64_t> classes_;  // unused when there is one
   std::vector<std::uint64_t> numbers_;  // bits of a Double or Integer, index in others_
   std::vector<ByteView> others_;
   Bytes unpacked_keys_;  // what short_keys_ and others_ view, where it was packed
