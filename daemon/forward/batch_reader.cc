@@ -452,6 +452,7 @@ Result<std::uint64_t> BatchReader::count(const Wish& wish) const {
 
 void BatchReader::forget() {
   names_.forget();
+  head_ = std::string();
   formatter_ = wire::ReadingFormatter(format_of(kind_));
 }
 
