@@ -274,7 +274,6 @@ Result<DeviceEntry> Catalog::device_at(std::uint32_t row) const {
   return DeviceEntry{owner.name, std::string(device.name), owner.id, device.id, device.origin};
 }
 
-
 Status Catalog::count_limit(const std::string& what, std::size_t limit) {
   return limit_reached("the limit of " + std::to_string(limit) + " " + what +
                        " is reached (setting limits." + what + ")");

@@ -7,7 +7,6 @@
 
 #include <doctest/doctest.h>
 
-
 using namespace edgecase;
 
 TEST_CASE("random: a seed always gives the same numbers, another seed others") {
