@@ -4,7 +4,8 @@
 //
 // The application asks for it once a command is done. Commands that learn from the daemon what a
 // name should have been say so with suggest_name() before they end. Everything else is decided by
-// the words and the declared commands alone. One thread.
+// the words, the declared commands and, where a shell made names of a pattern, by which files
+// exist. One thread.
 #pragma once
 
 #include <cstddef>
@@ -119,8 +120,8 @@ ForgottenValue forgotten_value(const Command& root, const TypedWords& words);
 
 // A line that was refused as wrong usage, mended; empty: nothing is known that would be better.
 TypedWords mended_usage(const Command& root, TypedWords words);
-// A line whose names were not found, mended: what suggest_name() said, else whether a shell made
-// the names of files out of a pattern. `exists` tells whether a path is there.
+// A line whose names were not found, mended: patterns as others write them, then those that a shell
+// made files of, then what suggest_name() said. `exists` tells whether a path is there.
 TypedWords mended_names(const Command& root, TypedWords words, bool (*exists)(const std::string&));
 
 // The same line where the parser would take parts of it for something else: dashes and quotes as
@@ -133,7 +134,7 @@ void suggest_name(std::string typed, std::string meant);
 bool is_nothing_found();
 // A command says what the line lacks that is refused: "--time-format unix".
 void suggest_words(TypedWords words);
-// Forgets both, for the next line.
+// Forgets what commands said, for the next line.
 void forget_suggestions();
 
 // A selector in SQL, as who comes from InfluxDB types it: over HTTP it is understood.

@@ -31,7 +31,7 @@ class BatchReader {
     CommitPosition after = 0, upto = 0;
     std::optional<Place> behind = {};
     bool skips_nameless = false;  // they wait no longer: counted as unfit
-    Round round = {};             // of thinned targets
+    Round round = {};             // of targets with `every`
     std::size_t lines_max = Batch::kLinesMax;
   };
 
@@ -59,14 +59,14 @@ class BatchReader {
                         const SentWindows& sent, Batch& batch);
   // The target knows the rules of that batch.
   void note_said(const Batch& batch);
-  // Nothing of what was read stays in memory.
+  // Forgets names and what was read. Rules that were told stay, by number.
   void forget();
 
  private:
   struct Scan;
   std::vector<NamespaceInfo> wanted_namespaces() const;
   Status read_namespace(const NamespaceInfo& from, const Wish& wish, Scan& scan);
-  // False: it does not fit. Takes the value where it stands.
+  // Adds the reading at `at`. What is not wanted is passed over; what does not fit counts as unfit.
   Status add(const NamespaceInfo& from, const wire::ReadingKey& key, Iterator& at,
              bool skips_nameless, Batch& batch);
   Status add(const NamespaceInfo& from, const wire::ReadingKey& key,
@@ -82,10 +82,10 @@ class BatchReader {
   Result<const SeriesNames::Series*> series_of(const NamespaceInfo& from,
                                                const wire::ReadingKey& key, bool skips_nameless,
                                                Batch& batch);
-  // Its number, of one for readings of that series and type.
+  // The column's number, for readings of that series and type.
   std::uint32_t column_in(Batch& batch, NamespaceId namespace_id, const wire::ReadingKey& key,
                           const wire::Reading& reading);
-  // A place that was refused is one of a window that went, where one begins there.
+  // Adds the sent window that begins then, which the target refused.
   Status add_sent_window(const catalog::SeriesId& id, const SeriesNames::Series& there,
                          std::int64_t begin_ns, const SentWindows::Span& span, Batch& batch);
   void add_rule(const catalog::SeriesId& id, const SeriesNames::Series& series, Batch& batch);

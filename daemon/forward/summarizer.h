@@ -4,9 +4,9 @@
 // one. What the target holds otherwise shows as a receipt that does not confirm. One thread, the
 // target's.
 //
-// An EdgeCase that does not know summaries is asked again in the next hour. Thinned targets get
-// none: what they hold is not what is here. Hours that ended more than kBackNs ago are left to
-// verify.
+// An EdgeCase that does not know summaries is asked again in the next hour. Targets with
+// `every` get none: what they hold is not what is here. Hours that ended more than kBackNs ago are
+// left to verify.
 #pragma once
 
 #include <cstddef>
@@ -36,7 +36,7 @@ class Summarizer {
   static constexpr std::int64_t kAfterHourNs = 10'000'000'000;  // late readings come first
   static constexpr std::int64_t kAfterStartNs = 2'000'000'000;  // what waits goes first
   static constexpr std::int64_t kAgainNs = 60'000'000'000;      // after no answer
-  static constexpr std::size_t kAtOnce = 32;                    // summaries of a request, about
+  static constexpr std::size_t kAtOnce = 32;                    // summaries of a request, at most
   static constexpr std::int64_t kTurnNs = 100'000'000;
 
   struct Parts {

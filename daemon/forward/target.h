@@ -12,9 +12,9 @@
 // more, and what was committed after them waits until they are answered and that is durable. At
 // targets that settle an erasure is final before a place is kept that lies behind it.
 //
-// One class of many methods: each is one kind of turn, and all of them move the same cursors and
-// wait for the same answer. status(), pause(), resume() and stop() are for any thread; a lock is
-// held for them alone.
+// One class of many methods: its turns (send_…) move the same cursors and wait for the same answer.
+// status(), waiting(), resend(), pause(), resume() and stop() are for any thread; a lock is held
+// for them alone.
 #pragma once
 
 #include <cstdint>
@@ -234,8 +234,9 @@ class Target {
   bool was_thinned_ = false;       // so do windows and backlog
   // An EdgeCase was told who sends; has answered since; keeps that apart.
   bool is_introduced_ = false, is_known_ = false, is_apart_ = false;
-  // For thinned targets. `boundary_` is where commits stood when the last window was over, for the
-  // next round; a bound, as that of the round that is being sent, from behind `round_behind_` on.
+  // For targets with `every`. `boundary_` is where commits stood when the last window was over, for
+  // the next round; a bound, as that of the round that is being sent, from behind `round_behind_`
+  // on.
   std::optional<std::int64_t> window_;  // in which the clock is
   std::optional<CommitPosition> boundary_;
   std::int64_t boundary_ns_ = 0;

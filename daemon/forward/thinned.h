@@ -1,7 +1,7 @@
 // Thinned keeps what a target is owed as windows: readings became windows of a tier before it had
-// them (retention/TIERS.md). TierMaker's batch, which takes the readings, brings the debt along;
-// the target's thread pays it (ThinnedSender). Each writes a record of its own, so neither waits
-// for the other, and a crash in between sends windows twice, which changes nothing there.
+// them (retention/TIERS.md). The batch of SeriesWindows, which takes the readings, brings the debt
+// along; the target's thread pays it (ThinnedSender). Each writes a record of its own, so neither
+// waits for the other, and a crash in between sends windows twice, which changes nothing there.
 //
 //   key 'W' name, 0, series -> what is owed: 1 version, 8 from, 8 to, 8 readings, 4 debt. From and
 //                              debt are another where more is owed of what may have gone; the
@@ -21,7 +21,7 @@
 // that a target may have; done_to and readings are once the target has them for good.
 //
 // A series has one record of each, however long a target is away or rests: `forget` takes them.
-// Thread-safe.
+// Thinned is thread-safe.
 #pragma once
 
 #include <atomic>
@@ -173,7 +173,7 @@ class WindowsThere {
 
 class BatchReader;  // batch_reader.h
 
-// Sends one target what it is owed as windows (thinned.h): series after series in the order of
+// Sends one target what it is owed as windows: series after series in the order of
 // their numbers, of each the windows of its tiers, as columns. A target that has `every` gets
 // windows of that length of them, as far as these can be made (windows.h).
 //

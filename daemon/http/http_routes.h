@@ -290,8 +290,8 @@ void answer_with(HttpContext& context, Call& call) {
 Result<std::vector<catalog::DeviceChange>> decode_descriptions(
     std::string_view body, const std::string& default_namespace);
 
-// Signs what is done, for whoever asked for it to show (signed_answers.cc). On a drive that takes
-// no writes no key is made for that: it stays unsigned.
+// Signs what is done, for whoever asked for it to show (signed_answers.cc). Where the
+// drive takes no writes it stays unsigned.
 void sign_certificate(HttpContext& context, const Call& call, erase::ErasureState state,
                       wire::Json& certificate);
 

@@ -3,9 +3,9 @@
 //
 // A batch is never cut in two, so one that finds a token is taken whole, and its device owes the
 // rest: until that is paid off, nothing more is taken of it. On the average nobody gets more than
-// the rate, and no batch is too large ever to be taken. Devices that owe nothing and have spent
-// nothing take no memory; the buckets of others never pass `devices_max`: what comes on top shares
-// one bucket.
+// the rate, and no batch is too large ever to be taken. Once `devices_max`
+// buckets are held, those of devices that owe nothing and have spent nothing go; what still comes
+// on top shares one bucket.
 //
 // Thread-safe. Times are of the boot clock.
 #pragma once

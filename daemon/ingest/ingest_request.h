@@ -81,10 +81,10 @@ struct IngestBuffers {
 //   }
 //   ...pipeline.finish(request)        // what was added is durable
 //
-// Requests of up to about 60,000 numbers are stored whole or not at all. Slices are committed as
-// they come, with those before them, where they bring many readings of new series, or values that
-// are not copied; while somebody follows what is stored; while devices are held to a rate. So a
-// part of a larger request may be stored when a later slice fails.
+// Unless slices are committed as they come, requests of up to about 60,000 numbers are stored whole
+// or not at all. They are committed so, with those before them, where they bring many readings of
+// new series, or values that are not copied; while somebody follows what is stored; while devices
+// are held to a rate. So a part of a larger request may be stored when a later slice fails.
 //
 // One thread. Everything it refers to outlives it. Erasures wait from the first add() to the next
 // commit, or to the end.

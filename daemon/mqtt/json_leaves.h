@@ -1,7 +1,6 @@
-// A JSON document as the flat list of its leaves, in the order they come. Reads
-// any JSON value; a scalar is one leaf whose pointer is empty. Nothing is built but the list, and
-// depth and number of leaves are limited while reading. Pointers are those of RFC
-// 6901. Functions are pure.
+// A JSON document as the flat list of its leaves, in the order they come. Reads any JSON value; a
+// scalar is one leaf whose pointer is empty. Nothing is built but the list, and depth and number of
+// leaves are limited while reading. Pointers are those of RFC 6901. Functions are pure.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// The thread that stores groups of messages, one after another, each with one sync
-// (MessageCommitter).
+// MessageCommitter is the thread that stores groups of messages, one after another, each with one
+// sync.
 #pragma once
 
 #include <cstdint>

@@ -58,7 +58,8 @@ struct DecodeResult {
 // Why a message is rejected that no rule takes.
 inline constexpr std::string_view kNoRuleReason = "no rule takes this topic";
 
-// Appends to `batch`, all readings or none. They borrow from `payload` and from the batch.
+// Appends the message's readings to `batch`; of a rejected one none. They borrow from `payload` and
+// from the batch.
 DecodeResult decode_message(const std::vector<TopicRule>& rules,
                             const config::LimitSettings& limits, std::string_view topic,
                             std::string_view payload, wire::ReadingBatch& batch);

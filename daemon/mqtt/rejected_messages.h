@@ -1,4 +1,4 @@
-// Messages that no rule took or no decoder understood, kept for people to look at: in the namespace
+// Messages that were not stored, or only in part, kept for people to look at: in the namespace
 // `_rejected`, series mqtt/message, one JSON text a message, at the time it arrived:
 //
 //   {"topic":"…","reason":"…","payload":"…"}           "payload_base64" when it is not UTF-8;

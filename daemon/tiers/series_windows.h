@@ -24,14 +24,14 @@
 
 namespace edgecase::tiers {
 
-// One piece ends with the first window of the coarsest tier behind so many.
+// A piece ends where a window of the coarsest tier does, after so many windows or readings.
 inline constexpr std::uint64_t kPieceWindows = 4'000;
 inline constexpr std::uint64_t kPieceReadings = 500'000;
 
 std::vector<std::int64_t> lengths_of(const std::vector<wire::Tier>& tiers);
 // Keys of the series' readings that are earlier.
 KeyRange readings_before(const catalog::SeriesId& id, std::int64_t before_ns);
-// Some of its readings are damaged.
+// The error that says: damaged readings keep the series as it is.
 Status stays_for_damage(const catalog::SeriesEntry& series);
 
 // One window, as a tier keeps it of a series.
@@ -90,8 +90,8 @@ class WindowBatch {
 using WindowsMade =
     std::function<void(const catalog::SeriesEntry& series, std::span<const query::TierWindow>)>;
 
-// Each call is inside the gate of the fences, and what it wrote is durable, with the series' mark,
-// when it returns. References outlive it.
+// Makes the windows of one series. Each call enters the gate of the fences; what it writes is
+// durable, with the series' mark, on return. References outlive it.
 class SeriesWindows {
  public:
   SeriesWindows(Engine& engine, catalog::Catalog& catalog, retention::RetentionService& retention,
@@ -105,8 +105,8 @@ class SeriesWindows {
   // `unsent` is told of readings that go; null: nobody is.
   void spare(retention::UnsentReadings* unsent) { unsent_ = unsent; }
 
-  // The rule has other tiers than what lies before the mark is in: a tier that it has not any more
-  // goes, and a new one is made of the finest that fits, before that may go.
+  // Makes the tiers follow a changed rule: new ones are made of the finest that fits; then those
+  // that it has not any more go.
   Status follow_rule(const catalog::SeriesEntry& series, const wire::Keeping& keeping,
                      const retention::TierMark& mark);
 

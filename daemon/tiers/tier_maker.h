@@ -1,6 +1,6 @@
 // Makes the tiers of retention: once readings are older than their rule keeps them as they came,
-// they become windows of each of its tiers, in one pass, and go (retention/TIERS.md). Which series,
-// and when; of one series SeriesWindows makes them.
+// they become windows of each of its tiers, in one pass, and go (retention/TIERS.md). TierMaker
+// decides of which series and when; SeriesWindows makes them.
 //
 //   gate closed for an instant: late readings are refused from here on
 //     ▼
@@ -61,7 +61,8 @@ struct TierStatus {
   std::string problem;         // why the last pass left something; "": nothing
 };
 
-// Called on the thread, none under a lock; `problem` again only when it changes.
+// Called during a pass, which holds its lock: they must not call the TierMaker. `problem` comes
+// again only when it changes.
 struct TierEvents {
   std::function<void(const std::string& problem)> left = {};
   WindowsMade made = {};
@@ -75,7 +76,8 @@ class TierMaker final : public retention::Thinning {
   TierMaker(const TierMaker&) = delete;
   TierMaker& operator=(const TierMaker&) = delete;
 
-  // What waits stays as it came, and what goes is told; null: nothing waits. Outlives the thread.
+  // What waits stays as it came, unless room is made of it, and what goes is told; null: nothing
+  // waits. Outlives the thread.
   // Before start().
   void spare(retention::UnsentReadings* unsent) {
     unsent_ = unsent;
