@@ -47,8 +47,12 @@ default_crl_days = 30
 policy = any
 copy_extensions = copy
 unique_subject = no
+x509_extensions = told
 [any]
 commonName = supplied
+[told]
+subjectKeyIdentifier = hash
+authorityKeyIdentifier = keyid
 """
 
 
@@ -103,7 +107,8 @@ class CertificatesFlow(unittest.TestCase):
     @classmethod
     def authority(cls, name):
         cls.openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout",
-                    cls.at(f"{name}.key"), "-out", cls.at(f"{name}.crt"), "-days", "30", "-subj", f"/CN={name}")
+                    cls.at(f"{name}.key"), "-out", cls.at(f"{name}.crt"), "-days", "30", "-subj", f"/CN={name}",
+                    "-addext", "keyUsage=critical,keyCertSign,cRLSign")
 
     @classmethod
     def request(cls, name, common_name, alternative=None):
@@ -191,6 +196,7 @@ class CertificatesFlow(unittest.TestCase):
     def test_a_small_device_publishes_in_small_records(self):
         """As microcontrollers do: TLS 1.2 and one cipher, no ticket, records of a few bytes, packets cut anywhere."""
         context = ssl.create_default_context(cafile=self.at("ca.crt"))
+        context.verify_flags |= ssl.VERIFY_X509_STRICT  # as Python 3.13 does by itself
         context.maximum_version = ssl.TLSVersion.TLSv1_2
         context.set_ciphers("ECDHE-ECDSA-AES128-GCM-SHA256")
         context.options |= ssl.OP_NO_TICKET
